@@ -1,0 +1,74 @@
+"""The reference loops over features: score, norm and step of a flat store. Plain Python, one pass each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from operator import mul
+
+from pa_river.terms import Features, Name
+
+# Inside this range a sum of squares has neither overflowed nor lost a part to underflow; outside, it is scaled.
+_LEAST_SQUARE, _LARGEST_SQUARE = 1e-280, 1e280
+_LEAST_NORM, _LARGEST_NORM = 1e-140, 1e140
+
+
+def dot(weights: dict[Name, float], phi: Features) -> float:
+    """Return sum of weight * value over the features of `phi`, in their order; an unseen name weighs 0."""
+    get = weights.get
+    total = 0.0
+    for name, value in phi.items():
+        total += get(name, 0.0) * value
+    return total
+
+
+def norm(phi: Features, extra: float = 0.0) -> float:
+    """Return the Euclidean length of `phi` with `extra` added to its sum of squares (1 for an intercept).
+
+    Scaled only where the plain sum leaves [1e-280, 1e280], so that 1e200 and 1e-200 have a length too.
+    """
+    values = phi.values()
+    try:
+        square = sum(map(mul, values, values), extra)
+    except OverflowError:  # the square of a large int
+        square = math.inf
+    if _LEAST_SQUARE <= square <= _LARGEST_SQUARE:
+        return math.sqrt(square)
+    largest = max(map(abs, values), default=0.0)
+    if extra:
+        largest = max(largest, 1.0)
+    if largest == 0.0:
+        return 0.0
+    largest = float(largest)
+    return largest * math.sqrt(sum([(value / largest) ** 2 for value in values]) + extra / largest / largest)
+
+
+def moves(phi: Features, length: float, norm: float) -> Iterable[tuple[Name, float]]:
+    """Yield (name, length * value / norm) for every feature that is not 0.
+
+    `length / norm` is formed first where both are ordinary numbers; at extreme norms it would leave the floats, and
+    the division comes first.
+    """
+    if _LEAST_NORM <= norm <= _LARGEST_NORM:
+        tau = length / norm
+        return [(name, tau * value) for name, value in phi.items() if value]
+    return [(name, length * (value / norm)) for name, value in phi.items() if value]
+
+
+def moved(weights: dict[Name, float], phi: Features, length: float, norm: float) -> dict[Name, float]:
+    """Return the new weights of the features that a step moves; `ValueError` if one would not be finite."""
+    get = weights.get
+    new = {name: get(name, 0.0) + move for name, move in moves(phi, length, norm)}
+    total = sum(new.values())
+    if total - total != 0.0:
+        for name, weight in new.items():
+            if not math.isfinite(weight):
+                raise ValueError(f"the weight of feature {name!r} would not be finite; nothing was learned")
+    return new
+
+
+def finite(score: float) -> float:
+    """Return `score`; `ValueError` if it is not finite."""
+    if score - score != 0.0:
+        raise ValueError("the score would not be finite; nothing was learned")
+    return score

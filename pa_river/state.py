@@ -1,0 +1,152 @@
+"""Models <-> bytes: magic, format version, checksum, then class, parameters and learned state. No pickle."""
+
+from __future__ import annotations
+
+import inspect
+import struct
+import zlib
+from typing import Any, TypeVar
+
+from pa_river import _river_state
+from pa_river._pack import StateError, finite_float, finite_vector, pack, pack_names, unpack, unpack_names
+
+__all__ = [
+    "StateError", "dumps", "finite_float", "finite_vector", "loads", "pack", "pack_names", "storable", "unpack",
+    "unpack_names",
+]
+
+_MAGIC = b"PARV"
+_VERSION = 1
+_HEADER = struct.Struct("<4sHHI")  # magic, format version, reserved, CRC-32 of the body
+
+_classes: dict[str, type] = {}
+K = TypeVar("K", bound=type)
+
+
+def storable(cls: K) -> K:
+    """Class decorator: `dumps` and `loads` know the class by its name.
+
+    What is stored are the constructor's parameters, read back from the attributes of the same names, and what
+    `_get_state()` returns, where the class has one; `_set_state(values)` takes it over.
+    """
+    if cls.__name__ in _classes:
+        raise TypeError(f"two storable classes are called {cls.__name__}")
+    _classes[cls.__name__] = cls
+    return cls
+
+
+def dumps(model: Any) -> bytes:
+    """Return a model of this package, or a River model or pipeline of listed classes, as bytes.
+
+    Parameters
+    ----------
+    model
+        A learner, a wrapper or a River pipeline. Callables among its parameters are not stored: `loads` wants them back.
+
+    Returns
+    -------
+    Bytes that another process, machine or later version reads; `loads` continues bit-equal. O(size of the model).
+
+    Raises
+    ------
+    StateError
+        Naming the class, label or value that cannot be stored.
+
+    Examples
+    --------
+    >>> from pa_river import PA, PAClassifier
+    >>> model = PAClassifier(PA(), learn_intercept=False)
+    >>> model.learn_one({"a": 2.0}, True)
+    >>> loads(dumps(model)).weights
+    {'a': 0.5}
+
+    """
+    body = pack(_encode(model), _encode)
+    return _HEADER.pack(_MAGIC, _VERSION, 0, zlib.crc32(body)) + body
+
+
+def loads(data: bytes, **not_stored: Any) -> Any:
+    """Return the model that `dumps` stored.
+
+    Parameters
+    ----------
+    data
+        What `dumps` returned.
+    not_stored
+        Constructor parameters of the model that bytes cannot hold, such as a cost function, by name.
+
+    Raises
+    ------
+    StateError
+        On anything that is not such bytes: truncated, changed, hostile, of a newer format or an unlisted class.
+        Nothing large is allocated and no foreign code runs.
+
+    """
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise StateError(f"a model's bytes were expected, got {type(data).__name__}")
+    view = memoryview(data)
+    if len(view) < _HEADER.size:
+        raise StateError(f"{len(view)} bytes are too few for a model")
+    magic, version, reserved, checksum = _HEADER.unpack_from(view)
+    if magic != _MAGIC:
+        raise StateError("these bytes are no pa_river model")
+    if version != _VERSION or reserved:
+        raise StateError(f"format version {version} is not known here (this is version {_VERSION})")
+    body = view[_HEADER.size:]
+    if zlib.crc32(body) != checksum:
+        raise StateError("the checksum does not fit: the bytes were changed or cut")
+    try:
+        content = unpack(body, _decode)
+        if not (isinstance(content, tuple) and len(content) == 2):
+            raise StateError("the body holds no model")
+        return _decode(*content, **not_stored)
+    except StateError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, IndexError) as error:
+        # a body with a right checksum and a wrong inside: made by hand, or by a defect; never a half-built model
+        raise StateError(f"the state does not fit its class: {error!r:.200}") from error
+
+
+def _encode(value: Any) -> tuple[str, Any]:
+    cls = type(value)
+    if _classes.get(cls.__name__) is not cls:
+        return _river_state.encode(value)
+    params = {}
+    for name in _parameters(cls):
+        param = getattr(value, name)
+        params[name] = _NOT_STORED if callable(param) else param
+    get_state = getattr(value, "_get_state", None)
+    return cls.__name__, (params, get_state() if get_state is not None else None)
+
+
+#: Stands for a callable parameter: bytes hold no code.
+_NOT_STORED = ("pa_river: not stored",)
+
+
+def _decode(name: str, content: Any, **not_stored: Any) -> Any:
+    cls = _classes.get(name) if isinstance(name, str) else None
+    if cls is None:
+        return _river_state.decode(name, content)
+    params, learned = content
+    known = _parameters(cls)
+    unknown = [param for param in (*params, *not_stored) if param not in known]
+    if unknown:
+        raise StateError(f"{name} has no parameter {unknown[0]!r}")
+    missing = [param for param, value in params.items() if value == _NOT_STORED and param not in not_stored]
+    if missing:
+        raise StateError(f"{name}: the parameter {missing[0]!r} is a callable, which bytes do not hold; "
+                         f"give it to loads(data, {missing[0]}=...)")
+    model = cls(**{**params, **not_stored})
+    if learned is not None:
+        model._set_state(learned)
+    return model
+
+
+def _parameters(cls: type) -> list[str]:
+    found = _signatures.get(cls)
+    if found is None:
+        found = _signatures[cls] = [name for name in inspect.signature(cls).parameters]
+    return found
+
+
+_signatures: dict[type, list[str]] = {}

@@ -1,0 +1,94 @@
+"""The places where weights live: a store scores, measures and moves, and knows nothing of labels or losses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+import numpy as np
+
+from pa_river import _loops, state
+from pa_river.terms import Features, Name, Term
+
+
+class Store(Protocol):
+    """What a learner asks of the place where its weights live."""
+
+    def score(self, phi: Features) -> float:
+        """Return w . phi, intercept included; `ValueError` if it is not finite."""
+
+    def norm(self, phi: Features) -> float:
+        """Return the length of phi, intercept included."""
+
+    def add(self, terms: tuple[Term, ...], length: float, norm: float) -> None:
+        """Add length * (sum of terms) / norm; `ValueError`, and nothing moves, if a weight would not be finite."""
+
+    def mark(self, phis: Iterable[Features]) -> Callable[[], None]:
+        """Return a function that restores what moves along `phis` may change: the undo of a batch."""
+
+    def get_state(self) -> dict[str, Any]:
+        """Return what `set_state` needs, as plain values."""
+
+    def set_state(self, values: dict[str, Any]) -> None:
+        """Take over a state; `StateError` if it is not one."""
+
+
+class LinearStore:
+    """One weight a feature name, and the intercept as a nameless feature of constant value 1.
+
+    O(len(phi)) time for each method but the states; one dict entry a name that ever moved.
+    """
+
+    def __init__(self, learn_intercept: bool):
+        self._extra = 1.0 if learn_intercept else 0.0
+        self.weights: dict[Name, float] = {}
+        self.intercept = 0.0
+
+    def score(self, phi: Features) -> float:
+        return _loops.finite(_loops.dot(self.weights, phi) + self.intercept)
+
+    def norm(self, phi: Features) -> float:
+        return _loops.norm(phi, self._extra)
+
+    def add(self, terms: tuple[Term, ...], length: float, norm: float) -> None:
+        (sign, phi, _), *more = terms
+        if more:
+            raise ValueError("a flat store takes one term a step")
+        new = _loops.moved(self.weights, phi, sign * length, norm)
+        if self._extra:
+            intercept = self.intercept + sign * length / norm
+            if not math.isfinite(intercept):
+                raise ValueError("the intercept would not be finite; nothing was learned")
+            self.intercept = intercept
+        self.weights.update(new)
+
+    def mark(self, phis: Iterable[Features]) -> Callable[[], None]:
+        intercept, known = self.intercept, len(self.weights)
+        before = {name: self.weights.get(name) for phi in phis for name in phi}
+
+        def restore() -> None:
+            self.intercept = intercept
+            for name, weight in before.items():
+                if weight is not None:
+                    self.weights[name] = weight
+            while len(self.weights) > known:  # names that the batch brought stand last
+                self.weights.popitem()
+
+        return restore
+
+    def get_state(self) -> dict[str, Any]:
+        return {
+            "names": state.pack_names(list(self.weights)),
+            "weights": np.fromiter(self.weights.values(), float, len(self.weights)),
+            "intercept": self.intercept,
+        }
+
+    def set_state(self, values: dict[str, Any]) -> None:
+        names, weights = state.unpack_names(values["names"]), state.finite_vector(values["weights"])
+        if len(names) != len(weights):
+            raise state.StateError(f"{len(names)} names for {len(weights)} weights")
+        self.weights = dict(zip(names, weights.tolist()))
+        if len(self.weights) != len(names):
+            raise state.StateError("a feature name is stored twice")
+        self.intercept = state.finite_float(values["intercept"])
