@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from river import linear_model
+from scipy.optimize import minimize
 from sklearn.linear_model import SGDClassifier
 
 import pa_river
@@ -211,3 +212,19 @@ def test_the_default_rule_stays_none_and_means_pa1():
     model = plain(None)
     model.learn_one({"a": 0.1}, True)
     assert model.rule is None and model.weights == pytest.approx({"a": 0.1})
+
+
+def test_the_misprinted_pa2_problem_solves_to_pa1_and_the_papers_to_pa2():
+    """Lecture notes print PA-II with loss <= xi^2 beside the price C xi^2; the paper has loss <= xi."""
+    w, x, C = np.array([0.3, -0.2]), np.array([1.0, 2.0]), 0.05
+    loss = 1.0 + w @ x  # y = -1
+
+    def solved(allowed):
+        constraint = {"type": "ineq", "fun": lambda z: allowed(z[2]) - (1.0 + z[:2] @ x)}
+        goal = minimize(lambda z: 0.5 * np.sum((z[:2] - w) ** 2) + C * z[2] ** 2, [*w, 2.0], constraints=[constraint],
+                        tol=1e-14, options={"maxiter": 500})
+        return goal.x[:2]
+
+    norm = float(np.linalg.norm(x))
+    for allowed, rule in ((lambda xi: xi**2, PA1(C)), (lambda xi: xi, PA2(C))):
+        assert solved(allowed) == pytest.approx(w - rule.length(loss, norm) * x / norm, abs=1e-6)
