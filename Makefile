@@ -22,7 +22,7 @@ $(VENV)/.test: setup.cfg setup.py pyproject.toml | $(VENV)/bin/python
 	touch $@
 
 lint: $(VENV)/.test
-	$(BIN)/python -m flake8 pa_river beam_pipelines tests setup.py
+	$(BIN)/python -m flake8 pa_river beam_pipelines evaluation benchmarks tests setup.py
 
 types: $(VENV)/.test
 	$(BIN)/python -m mypy
