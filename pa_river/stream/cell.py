@@ -105,8 +105,8 @@ class Cell(CellState):
             return
         time = event.time
         if self.generation is not None and time > self.clock:
-            heap, marks = self._deadlines, self.marks
-            if heap and heap[0][0] < time or self.idle_deadline() < time:
+            if self.earliest() < time:
+                marks = self.marks
                 self.expire(time, out)
                 if self.generation is None:
                     self.marks = marks  # the sources go on counting where they were
@@ -225,11 +225,11 @@ class Cell(CellState):
                 self._answer(event, id, y, out)
             return True
         seen = self.seen.get(id, self.clock)
-        if seen is None or seen.how == NO_FEATURES:
+        if seen is None or seen[0] == NO_FEATURES:
             return False
-        if seen.how != CONTROL and seen.x != digest_x(x):
+        if seen[0] != CONTROL and seen[1] != digest_x(x):
             self.reject(event, "validate", "id seen before with other features", out)
-        elif y is None and seen.how != CONTROL:
+        elif y is None and seen[0] != CONTROL:
             self.count("duplicates")
         else:
             self._again(event, id, seen, y, out)
@@ -237,12 +237,12 @@ class Cell(CellState):
 
     def _again(self, event: Event, id: str, seen: Seen, y: Any, out: list[Output]) -> None:
         """A label whose id has ended already."""
-        if seen.how == CONTROL:
+        if seen[0] == CONTROL:
             self.reject(event, "validate", "id is that of a control event", out)
-        elif seen.how == UNLABELLED:
+        elif seen[0] == UNLABELLED:
             self.orphan("late", id, event.time, y, None, out)
         else:
-            self._repeated(event, id, seen.y == digest_y(y), out)
+            self._repeated(event, id, seen[2] == digest_y(y), out)
 
     def _repeated(self, event: Event, id: str, same: bool, out: list[Output]) -> None:
         if same:

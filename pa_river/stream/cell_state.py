@@ -9,7 +9,7 @@ from typing import Any
 from pa_river.state import StateError, pack, unpack
 from pa_river.stream import sections
 from pa_river.stream.buffers import Buffer
-from pa_river.stream.order import InOrder, Marks
+from pa_river.stream.order import InOrder, Marks, highest
 from pa_river.stream.records import Event, Orphan, Output, Rejected, Snapshot, payload
 from pa_river.stream.sections import Section
 from pa_river.stream.seen import NO_FEATURES, UNLABELLED, SeenRing, digest_x, digest_y
@@ -153,14 +153,19 @@ class CellState:
             if len(self._deadlines) > 64 + 2 * (len(self.pending.entries) + len(self.early.entries)):
                 self._rebuild_deadlines()
 
+    def earliest(self) -> float:
+        """A bound from below on `deadline`, without a look at what was answered since."""
+        if not self.live:
+            return -INF
+        heap, ttl = self._deadlines, self.settings.idle_ttl
+        due = heap[0][0] if heap else INF
+        return due if ttl is None else min(due, self.last + ttl)
+
     def deadline(self) -> float:
         """The earliest deadline of anything in the cell; inf if nothing is due ever."""
-        settings = self.settings
-        if settings.label_ttl is None and settings.idle_ttl is None:
-            return INF
         if not self.live:
             self.touch()
-        heap, ttl = self._deadlines, settings.label_ttl
+        heap, ttl = self._deadlines, self.settings.label_ttl
         while heap and ttl is not None:  # the answered ones are taken out when they come to the top
             due, which, _, id = heap[0]
             entry = (self.early if which else self.pending).entries.get(id)
@@ -170,6 +175,7 @@ class CellState:
         return min(heap[0][0] if heap else INF, self.idle_deadline())
 
     def idle_deadline(self) -> float:
+        """When the key leaves, if no event comes."""
         ttl = self.settings.idle_ttl
         if ttl is None or isinstance(self.marks, InOrder) and len(self.marks):
             return INF  # no key is idle while events wait for their turn: the end of the input frees them
@@ -252,12 +258,7 @@ class CellState:
         self._sections = sections.split(data)
         self._data = data
         self.live = False
-        if sections.HEAD not in self._sections:
-            raise StateError("a cell without a head")
-        head = unpack(self._sections[sections.HEAD].open())
-        if not (isinstance(head, tuple) and len(head) == 6):
-            raise StateError("the head of a cell is not what was written")
-        self.clock, self.last, self.generation, self.version, self.parent, self.counts = head
+        self.clock, self.last, self.generation, self.version, self.parent, self.counts = _head(self._sections)
 
     def _put(self, number: int, blob: bytes) -> None:
         present = self._sections.get(number)
@@ -268,3 +269,25 @@ class CellState:
 _OPENED = frozenset((
     sections.MARKS, sections.MODEL, sections.SEEN, sections.PENDING, sections.EARLY, sections.WAITING,
 ))
+
+
+def with_model(cell: bytes, model: bytes, *, version: int, parent: int) -> bytes:
+    """A cell's bytes with another model in them, as the given version; nothing else changes."""
+    parts = sections.split(cell)
+    clock, last, generation, _, _, counts = _head(parts)
+    parts[sections.HEAD] = sections.section(pack((clock, last, generation, version, parent, counts)))
+    parts[sections.MODEL] = sections.section(model)
+    return sections.join(parts)
+
+
+def high_marks(cell: bytes) -> dict[str, int]:
+    """The highest sequence number that a cell has handled of each source."""
+    parts = sections.split(cell) if cell else {}
+    return highest(parts[sections.MARKS].open()) if sections.MARKS in parts else {}
+
+
+def _head(parts: dict[int, Section]) -> tuple[float, float, int | None, int, int | None, dict[str, int]]:
+    head = unpack(parts[sections.HEAD].open()) if sections.HEAD in parts else None
+    if not (isinstance(head, tuple) and len(head) == 6 and tuple(map(type, head[:2])) == (float, float)):
+        raise StateError("the head of a cell is missing or not what was written")
+    return head

@@ -88,6 +88,9 @@ class Served:
         kind = self._kind
         model = self._live if self._live is not None else self.live
         self._stale = True
+        if kind.atomic and kind.supervised and not kind.takes_id and w is None:
+            model.learn_one(x, y)
+            return
         _learn(kind, model, x, y, w, id)
         if not kind.atomic:
             since = self._since
