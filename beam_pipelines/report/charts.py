@@ -182,7 +182,8 @@ def bars(
         points = "L".join(f"{x.place(at):.0f} {PLANE - y.place(value):.0f}" for at, value in steps)
         drawn.append(f'<path class="line s1" d="M{points}"/>')
     names = "".join(
-        f'<span class="flag" style="left:{x.place(at) / 10:.1f}%;top:{i * 1.3:.1f}em">{text(says)}</span>'
+        f'<span class="flag{" left" if x.place(at) > 650.0 else ""}"'
+        f' style="left:{x.place(at) / 10:.1f}%;top:{i * 1.3:.1f}em">{text(says)}</span>'
         for i, (at, says) in enumerate(marks)
     )
     return _plot("bars", x, y, "".join(drawn), label, names)

@@ -9,7 +9,7 @@ import numpy as np
 
 from beam_pipelines.report import charts, scales
 from beam_pipelines.report.charts import Cell, Column, Dot, name, text
-from beam_pipelines.report.errors import histogram
+from beam_pipelines.report.manner import histogram
 from beam_pipelines.report.gather import Report
 from beam_pipelines.report.read import Tally
 
@@ -54,6 +54,8 @@ def _delay(report: Report) -> str:
         [(middle / unit, f"median {scales.duration(middle)}")],
         "Distribution of the delay of labels",
     )
+    if delay.min() == most:
+        return f"<figcaption><b>Every label took {text(scales.duration(most))}</b></figcaption>"
     return (
         f"<figcaption><b>Half of the labels arrive within {text(scales.duration(middle))}</b>, 99 % within "
         f"{text(scales.duration(high))}; the longest took {text(scales.duration(most))}.{said}</figcaption>{drawn}"

@@ -99,7 +99,8 @@ def _funnel(report: Report, found: Sequence[Group]) -> str:
         )
         for g in shown
     ]
-    sides = '<span class="side up">worse than the rule</span><span class="side down">better than the rule</span>'
+    sides = '<span class="side up">worse than the rule</span>' if y.high > 0.0 else ""
+    sides += '<span class="side down">better than the rule</span>' if y.low < 0.0 else ""
     return (
         f"<figure><figcaption><b>The models do better than “{text(report.base.name)}” for {won:,} of {len(judged):,}"
         f" keys</b> with {ENOUGH} outcomes or more. Each dot is a key.{note}</figcaption>"

@@ -63,7 +63,7 @@ def window_for(count: int) -> int:
 
     Examples
     --------
-    >>> [window_for(n) for n in (10, 300, 4_000, 327_346)]
+    >>> [window_for(n) for n in (10, 300, 5_000, 327_346)]
     [20, 20, 100, 5000]
 
     """
