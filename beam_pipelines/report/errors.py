@@ -40,10 +40,10 @@ def over_time(report: Report) -> str:
     above = charts.lines(x, near, at, sliding, marks=marks, label=f"{report.measure}, the last {window} outcomes")
     below = charts.lines(x, far, at, total, marks=marks, label=f"{report.measure}, all outcomes so far")
     return (
-        f'<section id="time"><h2>Error over time</h2>{legend(names)}'
-        f"<figure><figcaption><b>The last {window:,} outcomes</b>, at every moment: is it good now?</figcaption>{above}"
-        f"</figure><figure><figcaption><b>All outcomes so far</b>: was it good altogether?</figcaption>{below}</figure>"
-        f'<p class="note">{" ".join(notes)}</p></section>'
+        f'<section id="time"><h2>Error over time</h2>{legend(names)}<figure><figcaption><b>The last {window:,}'
+        f" outcomes</b>, at every moment: is it good now?</figcaption>{above}</figure><figure><figcaption><b>All"
+        f" outcomes so far</b>: was it good altogether?</figcaption>{below}</figure><p"
+        f' class="note">{" ".join(notes)}</p></section>'
     )
 
 

@@ -143,6 +143,10 @@ def verdict(report: Report) -> str:
             f"Weighing all labels equally, the models are wrong on {scales.percent(model.balanced)}, "
             f"the rule on {scales.percent(base.balanced)}."
         )
+    if report.kind is Kind.COST:
+        lines.append(
+            f"What the models' answers cost: {scales.number(float(report.outcomes.loss.mean()))} on average."
+        )
     return (
         f'<p class="verdict"><span class="pill {standing}">{sign[standing]} {text(word[standing])}</span>'
         f' {" ".join(lines)}</p>'
