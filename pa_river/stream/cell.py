@@ -181,7 +181,6 @@ class Cell(CellState):
         kind = self.settings.kind
         try:
             y = kind.normalise(event.y)
-            size = size_of(y)
         except ValueError as error:
             self.reject(event, "validate", str(error), out)
             return
@@ -194,6 +193,11 @@ class Cell(CellState):
         elif id in self.early.entries:
             self._repeated(event, id, self.early.content(id)[0] == y, out)
         else:
+            try:
+                size = size_of(y)
+            except ValueError as error:
+                self.reject(event, "validate", str(error), out)
+                return
             self.early.add(id, event.time, size, (y, event.w, event.segment))
             self.arm(event.time, LABEL, id)
             while self._is_over(self.early):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 
 import pytest
 from pa_river import PA1, PAClassifier, PARegressor, StateError, labels, loads, state
@@ -489,7 +490,8 @@ def test_an_event_of_another_key_is_a_defect_of_the_engine_and_not_of_the_event(
     ({"detector": object()}, "drift"), ({"action": "reset"}, "drift"), ({"action": "panic"}, "one of none, reset"),
     ({"label_ttl": 0}, "finite number of seconds > 0"), ({"idle_ttl": math.inf}, "idle_ttl"),
     ({"order": "random"}, "arrival, sequence"), ({"dedupe_size": 0}, "integer >= 1"),
-    ({"max_pending": True}, "integer"), ({"on_return": "restore"}, "needs a snapshot reader"), ({"at_end": "keep"}, "flush, snapshot"),
+    ({"max_pending": True}, "integer"), ({"on_return": "restore"}, "needs a snapshot reader"),
+    ({"at_end": "keep"}, "flush, snapshot"),
 ])
 def test_a_setting_that_cannot_work_is_refused_in_words_when_the_job_is_built(settings, words):
     with pytest.raises(ValueError, match=words):
@@ -502,6 +504,12 @@ def test_a_model_that_cannot_be_stored_is_refused_by_name():
 
     with pytest.raises(ValueError, match="Unknown"):
         CellSpec(Unknown())
+
+
+def test_the_settings_of_a_job_travel_to_its_workers():
+    for model in (PAClassifier(), PARegressor(), Detector(), preprocessing.StandardScaler() | PAClassifier()):
+        sent = pickle.loads(pickle.dumps(CellSpec(model, label_ttl=5.0)))
+        assert [output.tag for output in sent.open("k", None).on_event(ask("1", 0.0))] == ["predictions"]
 
 
 def test_outcomes_name_the_version_that_said_the_prediction():
