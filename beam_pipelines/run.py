@@ -8,15 +8,17 @@ import time
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from beam_pipelines import _quiet  # noqa: F401  isort: skip  (before Beam: it silences one warning of its import)
 import apache_beam as beam
+from apache_beam.metrics import MetricsFilter
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from beam_pipelines import arguments, options, progress, sinks, sources, summary
 from beam_pipelines.arguments import PROGRAM, ArgumentError
 from beam_pipelines.jobs import JOBS
-from beam_pipelines.learn import learn_keyed, typed
+from beam_pipelines.learn import NAMESPACE, learn_keyed, typed
 from beam_pipelines.report import write_report
 from pa_river.stream import CellSpec, Rejected, SnapshotStore
 
@@ -37,7 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         folder = sinks.prepare(args.output, args.output if args.resume else None)
         build(root, args, spec, reader, folder)
         with progress.bar("read", "events"):
-            root.run().wait_until_finish()
+            result = root.run()
+            result.wait_until_finish()
+        counted = counts_of(result)
         sinks.publish(folder, args.output)
         arguments.write_fingerprint(args, read_before)
         took = time.perf_counter() - begun
@@ -49,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     finally:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
-    print(summary.table(args.output, took))
+    print(summary.table(args.output, took, counted))
     print(f"\n{args.output}: " + ", ".join(sorted(path.name for path in args.output.iterdir())))
     if report is not None:
         print(f"open {report} in a browser")
@@ -82,6 +86,7 @@ def spec_of(args: Namespace, goes_on: bool) -> CellSpec:
         raise ArgumentError(f"--model: {error}") from None
     return CellSpec(
         model, label_ttl=args.label_ttl, idle_ttl=args.idle_ttl, order=args.order, at_end=args.at_end,
+        snapshot_every=args.snapshot_every,
         on_return="restore" if goes_on else "fresh",
         reader=SnapshotStore(args.output.resolve() / sinks.SNAPSHOTS) if goes_on else None,
     )
@@ -99,6 +104,12 @@ def build(root: beam.Pipeline, args: Namespace, spec: CellSpec, reader: sources.
         folder, before=args.output if args.resume else None, max_rejected=args.max_rejected,
         reshuffle=args.runner != "FnApiRunner",
     )
+
+
+def counts_of(result: Any) -> dict[str, int]:
+    """Return what the cells count and put into no record, from the runner's metrics; nothing where it keeps none."""
+    found = result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))
+    return {counter.key.metric.name: counter.result for counter in found["counters"]}
 
 
 def _unread(records: list[tuple[int, Rejected]]) -> list[tuple[bytes, bytes]]:
