@@ -96,9 +96,11 @@ def build(
         woken = root | "Waiting" >> beam.Create(waiting).with_output_types(tuple[str, Batch])
         events = typed((woken, events) | "All" >> beam.Flatten(), tuple[str, Batch])
     warm = None if args.warm_start is None else SnapshotStore(args.warm_start.resolve())
-    units = events | "Learn" >> Serve(
-        spec, Resume(store, warm), save_every=args.save_every, save_within=None if args.until_end else args.save_within
-    )
+    within = None if args.until_end else args.save_within
+    serve = Serve(spec, Resume(store, warm), save_every=args.save_every, save_within=within)
+    if args.cells_apart:
+        serve = serve.with_resource_hints(min_ram="1MB")  # another environment, and so another worker
+    units = events | "Learn" >> serve
     unread = typed(records[read.UNREAD], Unit)
     publisher = None if args.publish is None else Publisher(broker, args.publish)
     (units, unread) | "Units" >> beam.Flatten() | "Write" >> WriteUnits(store, run, publisher)

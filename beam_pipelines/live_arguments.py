@@ -16,6 +16,8 @@ from beam_pipelines.sinks import SNAPSHOTS
 
 PROGRAM = "beam_pipelines.live"
 
+_FOR_EVER = 10 * 365 * 86_400  # seconds
+
 _EXAMPLES = f"""\
 examples:
   python -m beam_pipelines.live --bootstrap localhost:9092 --topic events --output live --resume
@@ -107,6 +109,9 @@ def build_parser() -> argparse.ArgumentParser:
     add("--export", action="store_true", help="write what DIR holds as JSON lines, and do nothing else")
     parser.add_argument("--runner", metavar="NAME", default="PrismRunner",
                         help="a Beam runner with state and timers, by name (default: PrismRunner)")
+    parser.add_argument("--cells_apart", action="store_true",
+                        help="ask the runner for a worker of the cells' own, apart from source and sink: two processes "
+                        "where workers are processes (--environment_type EXTERNAL)")
     parser.add_argument("--verbose", action="store_true", help="show the runner's own log")
     return parser
 
@@ -130,7 +135,8 @@ def parse(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
             raise ArgumentError(f"--{name} must be a whole number >= 1, got 0")
     if args.warm_start is not None and not args.warm_start.is_file():
         raise ArgumentError(f"--warm_start {args.warm_start}: no such file")
-    return args, ["--runner", args.runner, "--streaming", *beam_args]
+    # Beam's client gives up on a job after `job_server_timeout` seconds, 300 unless told otherwise: this one has no end.
+    return args, ["--runner", args.runner, "--streaming", "--job_server_timeout", str(_FOR_EVER), *beam_args]
 
 
 def broker_of(args: argparse.Namespace) -> Broker:
