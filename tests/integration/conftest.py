@@ -1,4 +1,4 @@
-"""Fixtures of the integration tests: Prism and the broker are brought once, started once, and reaped whatever happens."""
+"""Fixtures of the integration tests: Prism and the broker are brought and started once, and reaped whatever happens."""
 
 from __future__ import annotations
 

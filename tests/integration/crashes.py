@@ -60,7 +60,9 @@ def _model(holder: Any) -> tuple[int, bytes]:
     return holder.version(), state.dumps(holder.model())
 
 
-def run(broker: rig.Broker, prism: Path, folder: Path, *, kills: int, count: int, keys: int, seed: int) -> dict[str, Any]:
+def run(
+    broker: rig.Broker, prism: Path, folder: Path, *, kills: int, count: int, keys: int, seed: int
+) -> dict[str, Any]:
     """Send `count` records, kill `kills` times, and compare with plain cells; the figures, all counts of faults 0."""
     draw = random.Random(seed)
     spec = CellSpec(parse_model(MODEL))

@@ -1,4 +1,4 @@
-"""Processes of the integration tests: a broker, worker pools, jobs. Each has a timeout and is reaped with its children."""
+"""Processes of the integration tests: a broker, worker pools, jobs. Each has a timeout, and its children are reaped."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import apache_beam
 
@@ -73,8 +74,8 @@ def _require(program: str) -> None:
         raise RuntimeError(f"the integration tests need {program} on the PATH")
 
 
-def _run(command: list[str], **given: object) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, **given)  # type: ignore[call-overload]
+def _run(command: list[str], **given: Any) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, **given)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed: {done.stdout[-2000:]}{done.stderr[-2000:]}")
 
