@@ -16,11 +16,13 @@ FLOORS = [
     ["_pack"],
     ["_river_state"],
     ["state"],
-    ["_validate", "features", "_loops"],
-    ["labels"],
+    ["_validate", "features", "_loops", "_proba"],
+    ["labels", "rows"],
     ["steps", "batch", "stores"],
     ["learner"],
-    ["binary", "regression"],
+    ["prototypes"],
+    ["binary", "regression", "multiclass", "multilabel", "cost_sensitive", "baselines", "metrics"],
+    ["joint"],
     ["stream"],
 ]
 
