@@ -1,0 +1,32 @@
+"""One key's operator with no engine in it: events and due clocks in, records out, bytes or nothing kept."""
+
+from pa_river.stream.parsing import check_values, event_from, parse, too_far_ahead
+from pa_river.stream.records import (
+    OUTPUTS,
+    Drift,
+    Event,
+    Orphan,
+    Outcome,
+    Output,
+    Prediction,
+    Rejected,
+    Snapshot,
+    payload,
+)
+
+__all__ = [
+    "OUTPUTS",
+    "Drift",
+    "Event",
+    "Orphan",
+    "Outcome",
+    "Output",
+    "Prediction",
+    "Rejected",
+    "Snapshot",
+    "check_values",
+    "event_from",
+    "parse",
+    "payload",
+    "too_far_ahead",
+]

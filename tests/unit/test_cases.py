@@ -1,0 +1,35 @@
+"""The registry of models is complete."""
+
+from __future__ import annotations
+
+import pytest
+from river import base, checks
+
+import pa_river
+from tests import cases
+
+
+def _public_learners() -> set[str]:
+    named = {name: getattr(pa_river, name) for name in pa_river.__all__}
+    return {name for name, cls in named.items() if isinstance(cls, type) and hasattr(cls, "learn_one")}
+
+
+def test_every_public_learner_is_in_the_registry():
+    registered = {type(case.build()).__name__ for case in cases.ALL}
+    assert registered == _public_learners()
+
+
+@pytest.mark.parametrize("case", cases.RIVER, ids=str)
+def test_rivers_own_checks_pass(case):
+    model = case.build()
+    assert isinstance(model, base.Estimator)
+    # the reason of each skip stands where the model declares it
+    skips = model._unit_test_skips()
+    for check in checks.yield_checks(model):
+        if check.__name__ not in skips:
+            check(model.clone())
+
+
+@pytest.mark.parametrize("case", cases.ALL, ids=str)
+def test_every_exception_to_a_rule_has_a_reason(case):
+    assert all(reason.strip() for reason in case.exceptions.values())
