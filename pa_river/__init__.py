@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from pa_river._version import __version__
+from pa_river.baselines import MIRAClassifier, MulticlassPerceptron
 from pa_river.binary import PAClassifier
+from pa_river.budget import Budget
+from pa_river.cost_sensitive import PACostSensitive
+from pa_river.joint import PAJoint
 from pa_river.kernels import RBF, Kernel, Linear, Polynomial
+from pa_river.multiclass import PAMulticlass
+from pa_river.multilabel import PAMultilabel
 from pa_river.regression import PARegressor
 from pa_river.state import StateError, dumps, loads
 from pa_river.steps import PA, PA1, PA2, StepRule
 
 __all__ = [
-    "PA", "PA1", "PA2", "PAClassifier", "PARegressor", "Kernel", "Linear", "Polynomial", "RBF", "StateError", "StepRule",
-    "__version__", "dumps", "loads",
+    "Budget", "Kernel", "Linear", "MIRAClassifier", "MulticlassPerceptron", "PA", "PA1", "PA2", "PAClassifier",
+    "PACostSensitive", "PAJoint", "PAMulticlass", "PAMultilabel", "PARegressor", "Polynomial", "RBF", "StateError",
+    "StepRule", "__version__", "dumps", "loads",
 ]

@@ -1,4 +1,4 @@
-"""Many records as one sparse block: the inner products and distances of one record with all of them, at the speed of C."""
+"""Many records as one sparse block: the inner products and distances of one record with them all, at the speed of C."""
 
 from __future__ import annotations
 

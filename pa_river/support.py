@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -15,8 +16,8 @@ from pa_river._block import Block
 from pa_river.kernels import Array, Kernel
 from pa_river.terms import Features, Name, Term
 
-#: From this many features on, all support vectors together, the block is faster than the plain loop.
-_BLOCK_FROM = 512
+#: From this many support vectors on the block is faster than the plain loop.
+_BLOCK_FROM = 32
 
 _warned = False
 
@@ -53,14 +54,15 @@ class SupportStore:
         self._limit = limit or budget.Budget(math.inf)
         self._policy = budget.policy(self._limit)
         self._block: Block | None = None
-        self._newcomer: Features | None = None  # who already has a place: the last one
+        self._guest: tuple[Features, Array] | None = None  # for whom room is made, with its similarities
+        self._seated = False  # whether the guest is the last support vector already
         self._vectors: list[Features] = []
         self._squares: list[float] = []  # k of each vector with itself
         self._table: Array = np.zeros((0, 1))  # coefficients, a column a slot; replaced when it changes
         self.lost = 0.0
 
     @property
-    def support(self) -> list[tuple[dict[Name, float], list[float]]]:
+    def vectors(self) -> list[tuple[dict[Name, float], list[float]]]:
         """The support vectors by age, each with its coefficients by slot; fresh objects."""
         return [(dict(vector), row) for vector, row in zip(self._vectors, self._table.tolist())]
 
@@ -69,11 +71,11 @@ class SupportStore:
         """How many slots hold anything: the highest that ever moved, plus 1."""
         return self._table.shape[1] if len(self._vectors) else 0
 
-    def intercept(self, slot: int = 0) -> float:
+    def intercept(self, slot: int) -> float:
         """Return the weight of the constant feature in a slot; 0.0 if there is none."""
         return self._extra * float(self._table[:, slot].sum()) if slot < self._table.shape[1] else 0.0
 
-    def weights(self, slot: int = 0) -> dict[Name, float]:
+    def weights(self, slot: int) -> dict[Name, float]:
         """There are none by feature name; `AttributeError`."""
         raise AttributeError("a kernel model has no weights by feature name, but support: [(x, coefficient)]")
 
@@ -95,7 +97,9 @@ class SupportStore:
 
     def similarities(self, phi: Features) -> Array:
         """Return k of every support vector with phi, intercept included."""
-        if sum(map(len, self._vectors)) < _BLOCK_FROM:
+        if self._guest is not None and phi is self._guest[0]:
+            return self._guest[1]
+        if len(self._vectors) < _BLOCK_FROM:
             return np.array([self._kernel(vector, phi) for vector in self._vectors]) + self._extra
         if self._block is None:
             self._block = Block(self._vectors)
@@ -114,7 +118,7 @@ class SupportStore:
         row = np.zeros(max(table.shape[1], 1 + max(term.slot for term in terms)))
         for sign, _, slot in terms:
             row[slot] += sign * length / norm
-        seated = phi is self._newcomer
+        seated = self._seated
         if seated:
             row[:table.shape[1]] += table[-1]
         if not np.isfinite(row).all():
@@ -135,22 +139,21 @@ class SupportStore:
         restore = self.mark(())
         try:
             self._make_room(phi)
-            yield
+            yield  # until then, phi is the guest
         except BaseException:
             restore()
             raise
         finally:
-            self._newcomer = None
+            self._guest, self._seated = None, False
 
     def mark(self, phis: Iterable[Features]) -> Callable[[], None]:
         """Return a function that takes everything back: O(number of support vectors), for references only."""
-        vectors, squares, memory = list(self._vectors), list(self._squares), self._policy.memory()
-        coefficients, lost = self._table, self.lost
+        vectors, squares, policy = list(self._vectors), list(self._squares), copy.copy(self._policy)
+        table, lost = self._table, self.lost
 
         def restore() -> None:
-            self._vectors, self._squares, self._table, self.lost = vectors, squares, coefficients, lost
-            self._policy.recall(memory, len(vectors))
-            self._block = None
+            self._vectors, self._squares, self._policy = vectors, squares, policy
+            self._table, self.lost, self._block = table, lost, None
 
         return restore
 
@@ -162,7 +165,7 @@ class SupportStore:
             "lengths": np.array([len(vector) for vector in self._vectors], np.int64),
             "places": np.array(places, np.int64),
             "values": np.array([value for vector in self._vectors for value in vector.values()], float),
-            "coefficients": self._table,
+            "coefficients": self._table if self._vectors else np.zeros((0, 1)),
             "lost": self.lost,
             "policy": self._policy.memory(),
         }
@@ -170,11 +173,13 @@ class SupportStore:
     def set_state(self, values: dict[str, Any]) -> None:
         vectors = _vectors(values)
         table = state.finite_vector(values["coefficients"], ndim=2)
-        if len(table) != len(vectors) or not table.shape[1]:
+        if len(table) != len(vectors) or not (table.shape[1] if vectors else table.shape == (0, 1)):
             raise state.StateError(f"coefficients of shape {table.shape} for {len(vectors)} support vectors")
         if len(vectors) > self._limit.size:
             raise state.StateError(f"{len(vectors)} support vectors in a budget of {self._limit.size}")
         lost = state.finite_float(values["lost"])
+        if lost < 0.0:
+            raise state.StateError("the loss of a budget is negative")
         self._policy.recall(values["policy"], len(vectors))
         self._squares = [self._square(vector) for vector in vectors]
         self._vectors, self._table, self.lost, self._block = vectors, table, lost, None
@@ -191,35 +196,42 @@ class SupportStore:
             self._block.append(own)
 
     def _make_room(self, phi: Features) -> None:
+        near, own, table = self.similarities(phi), self._square(phi), self._table
         with np.errstate(all="ignore"):
-            table = self._table
-            crowd = budget.Crowd(
-                np.sqrt((table * table).sum(axis=1)), np.array(self._squares), self.similarities(phi), self._square(phi),
-                self._gram,
-            )
-            leave = self._policy.choose(crowd)
-            part = table[leave.place]
-            table = table + np.outer(leave.shares, part)
-            rows = [np.delete(table, leave.place, axis=0)]
+            sizes = np.sqrt((table * table).sum(axis=1))
+            leave = self._policy.choose(budget.Crowd(sizes, np.array(self._squares), near, own, self._gram))
+            place, part = leave.place, table[leave.place]
+            table = np.delete(table + np.outer(leave.shares, part), place, axis=0)
+            near = np.delete(near, place)
             if leave.newcomer is not None:
-                rows.append(leave.newcomer * part[None, :])
-            table = np.vstack(rows)
+                table, near = np.vstack([table, leave.newcomer * part]), np.append(near, own)
             lost = self.lost + leave.rest
         if not (np.isfinite(table).all() and math.isfinite(lost)):
             raise ValueError("a coefficient would not be finite; nothing was learned")
-        self._vectors.pop(leave.place)
-        self._squares.pop(leave.place)
+        del self._vectors[place], self._squares[place]
         if self._block is not None:
-            self._block.remove(leave.place)
+            self._block.remove(place)
         if leave.newcomer is not None:
             self._seat(phi)
-            self._newcomer = phi
         self._table, self.lost = table, lost
+        self._guest, self._seated = (phi, near), leave.newcomer is not None
 
     def _gram(self) -> Array:
         rows = np.array([self.similarities(vector) for vector in self._vectors])
         gram: Array = (rows + rows.T) / 2.0
         return gram
+
+
+def of(store: Any) -> SupportStore:
+    """Return `store` if it holds support vectors; else `AttributeError`, as of an attribute that is not there."""
+    if not isinstance(store, SupportStore):
+        raise AttributeError("a model without a kernel has no support vectors, but weights: {name: weight}")
+    return store
+
+
+def lost(store: Any) -> float:
+    """Return the summed length of all that the budget of a store dropped; 0.0 without one."""
+    return store.lost if isinstance(store, SupportStore) else 0.0
 
 
 def _widened(table: Array, slots: int) -> Array:

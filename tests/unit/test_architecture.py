@@ -16,11 +16,14 @@ FLOORS = [
     ["_pack"],
     ["_river_state"],
     ["state"],
-    ["_validate", "features", "_loops"],
-    ["labels"],
+    ["_validate", "features", "_loops", "_proba"],
+    ["labels", "kernels"],
+    ["_block", "budget"],
+    ["rows", "support"],
     ["steps", "batch", "stores"],
     ["learner"],
-    ["binary", "regression"],
+    ["prototypes"],
+    ["binary", "regression", "multiclass", "multilabel", "cost_sensitive", "joint", "baselines"],
     ["stream"],
 ]
 
