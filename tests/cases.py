@@ -5,6 +5,7 @@ A model joins by its line in ALL; `tests/unit/test_cases.py` fails if a public l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -87,12 +88,36 @@ REGRESSION = [
          X, strategies.targets, bad_y=NOT_A_TARGET),
 ]
 
+UNLIMITED = pa_river.Budget(math.inf)
+KERNEL = [
+    *by_rule("PAClassifier RBF", lambda rule: pa_river.PAClassifier(rule, kernel=pa_river.RBF(0.1), budget=UNLIMITED),
+             X, strategies.binary_labels, bad_y=NOT_BINARY),
+    Case("PAClassifier polynomial without intercept",
+         lambda: pa_river.PAClassifier(learn_intercept=False, kernel=pa_river.Polynomial(2), budget=UNLIMITED),
+         X, strategies.binary_labels, bad_y=NOT_BINARY),
+    Case("PARegressor linear kernel", lambda: pa_river.PARegressor(kernel=pa_river.Linear(), budget=UNLIMITED),
+         X, strategies.targets, bad_y=NOT_A_TARGET),
+    Case("PAMulticlass RBF", lambda: pa_river.PAMulticlass(kernel=pa_river.RBF(0.1), budget=UNLIMITED),
+         X, strategies.kernel_labels),
+]
+BUDGET = [
+    *[Case(f"PAClassifier budget {policy}",
+           lambda policy=policy: pa_river.PAClassifier(kernel=pa_river.RBF(0.1), budget=pa_river.Budget(3, policy)),
+           X, strategies.binary_labels, bad_y=NOT_BINARY)
+      for policy in ("projection", "nearest", "smallest", "oldest")],
+    Case("PARegressor budget", lambda: pa_river.PARegressor(kernel=pa_river.RBF(0.1), budget=pa_river.Budget(2)),
+         X, strategies.targets, bad_y=NOT_A_TARGET),
+    Case("PAMulticlass budget",
+         lambda: pa_river.PAMulticlass(kernel=pa_river.RBF(0.1), budget=pa_river.Budget(2, "nearest")),
+         X, strategies.kernel_labels),
+]
+
 #: Models that move by a step rule along one direction.
-STEPS = [*BINARY, *REGRESSION]
+STEPS = [*BINARY, *REGRESSION, *KERNEL]
 #: Models whose weights are linear in feature names.
 LINEAR = [*BINARY, *REGRESSION]
-ALL = [*STEPS]
+ALL = [*STEPS, *BUDGET]
 #: Models with a River base class: `check_estimator` runs over them.
 RIVER = ALL
 #: Models with learn_many and predict_many.
-BATCH = [*BINARY, *REGRESSION]
+BATCH = [*BINARY, *REGRESSION, *KERNEL[:-1], *BUDGET[:-1]]

@@ -23,7 +23,8 @@ FLOORS = [
     ["steps", "batch", "stores"],
     ["learner"],
     ["prototypes"],
-    ["binary", "regression", "multiclass", "multilabel", "cost_sensitive", "joint", "baselines"],
+    ["binary", "regression", "multiclass", "multilabel", "cost_sensitive", "baselines"],
+    ["joint"],
     ["stream"],
 ]
 
