@@ -106,15 +106,16 @@ class SupportStore:
         with np.errstate(all="ignore"):
             return self._kernel.of(self._block.against(phi)) + self._extra
 
-    def add(self, terms: tuple[Term, ...], length: float, norm: float) -> None:
-        """Add length * (sum of terms) / norm; `ValueError`, and nothing moves, if a coefficient would not be finite.
+    def add(self, terms: tuple[Term, ...], length: float, norm: float, keep: float = 1.0) -> None:
+        """Add length * (sum of terms) / norm to `keep` times what was there.
 
-        `Full`, and nothing moves, where the budget has no place for phi: `with room_for(phi)` makes one.
+        `ValueError`, and nothing moves, if a coefficient would not be finite. `Full`, and nothing moves, where the
+        budget has no place for phi: `with room_for(phi)` makes one.
         """
         phi = terms[0].phi
         if any(term.phi is not phi for term in terms):
             raise ValueError("a kernel store takes terms of one example a step")
-        table = self._table
+        table = self._table if keep == 1.0 else keep * self._table
         row = np.zeros(max(table.shape[1], 1 + max(term.slot for term in terms)))
         for sign, _, slot in terms:
             row[slot] += sign * length / norm
@@ -132,6 +133,7 @@ class SupportStore:
         else:
             self._seat(phi)
         self._table = np.vstack([_widened(table, len(row)), row])
+        self.lost *= keep
 
     @contextlib.contextmanager
     def room_for(self, phi: Features) -> Iterator[None]:
@@ -208,6 +210,7 @@ class SupportStore:
             lost = self.lost + leave.rest
         if not (np.isfinite(table).all() and math.isfinite(lost)):
             raise ValueError("a coefficient would not be finite; nothing was learned")
+        self._gives_way(leave, phi)
         del self._vectors[place], self._squares[place]
         if self._block is not None:
             self._block.remove(place)
@@ -215,6 +218,9 @@ class SupportStore:
             self._seat(phi)
         self._table, self.lost = table, lost
         self._guest, self._seated = (phi, near), leave.newcomer is not None
+
+    def _gives_way(self, leave: budget.Leave, phi: Features) -> None:
+        """What else must know who is about to give way to phi."""
 
     def _gram(self) -> Array:
         rows = np.array([self.similarities(vector) for vector in self._vectors])
