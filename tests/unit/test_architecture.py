@@ -20,10 +20,11 @@ FLOORS = [
     ["labels", "kernels"],
     ["_block", "budget"],
     ["rows", "support"],
+    ["centers"],
     ["steps", "batch", "stores"],
     ["learner"],
     ["prototypes"],
-    ["binary", "regression", "multiclass", "multilabel", "cost_sensitive", "baselines"],
+    ["binary", "regression", "uniclass", "multiclass", "multilabel", "cost_sensitive", "baselines", "metrics"],
     ["joint"],
     ["stream"],
 ]
