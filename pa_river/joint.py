@@ -48,8 +48,8 @@ class PAJoint(PALearner[dict[Hashable, float]], base.Estimator):
     x is whatever `phi` takes; outputs are hashable, and y must be a candidate where the candidates are a list. Loss
     w . phi(x, q) - w . phi(x, y) + margin, q the output picked; the direction is phi(x, y) - phi(x, q), and one of
     length 0 moves nothing. There is no intercept: a constant feature cancels in the difference. Raises `ValueError`
-    naming a feature that is not finite, before any weight moves. `loads` wants the callables back.
-    O(candidates * features). Source: Crammer et al., Online Passive-Aggressive Algorithms, JMLR 7, 2006, sections 7 to 9.
+    naming a feature that is not finite, before any weight moves. `loads` wants the callables back. O(candidates *
+    features). Source: Crammer et al., Online Passive-Aggressive Algorithms, JMLR 7, 2006, sections 7 to 9.
 
     Examples
     --------

@@ -20,8 +20,8 @@ PLANE = 1000.0
 LONGEST = 80  # characters of a name from outside that a page shows
 
 
-def text(value: object) -> str:
-    """Return any value as inert HTML, cut at 80 characters.
+def text(value: object, most: int = LONGEST) -> str:
+    """Return any value as inert HTML, cut at so many characters.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def text(value: object) -> str:
 
     """
     shown = str(value)
-    shown = shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "\u2026"
+    shown = shown if len(shown) <= most else shown[: most - 1] + "\u2026"
     return html.escape(shown.replace("\x00", "\ufffd"), quote=True)
 
 

@@ -30,43 +30,29 @@ def over_time(report: Report) -> str:
     names = [c.name for c in report.contenders]
     sliding = [Line(n, i, c.sliding) for i, (n, c) in enumerate(zip(names, curves))]
     total = [Line(n, i, c.cumulative) for i, (n, c) in enumerate(zip(names, curves))]
-    flags = " Thin upright lines are drift alarms." if marks else ""
-    if x.title == "" and at[-1] > at[0]:
-        flags += (
-            f" Left to right: the time at which a label arrived, {scales.day(at[0])} to {scales.day(at[-1])} (UTC)."
-        )
-    return "".join(
-        (
-            '<section id="time"><h2>Error over time</h2>',
-            legend(names),
-            f"<figure><figcaption><b>The last {window:,} outcomes</b>, at every moment: is it good now?</figcaption>",
-            charts.lines(
-                x,
-                _error_axis(report, sliding),
-                at,
-                sliding,
-                marks=marks,
-                label=f"{report.measure} over a sliding window of {window} outcomes, by time",
-            ),
-            "</figure>",
-            "<figure><figcaption><b>All outcomes so far</b>: was it good altogether?</figcaption>",
-            charts.lines(
-                x, _error_axis(report, total), at, total, marks=marks, label=f"Cumulative {report.measure}, by time"
-            ),
-            "</figure>",
-            (
-                '<p class="note">Lower is better. Every prediction was made before its label was'
-                f" known.{flags}</p></section>"
-            ),
-        )
+    near, far = _error_axis(report, sliding), _error_axis(report, total)
+    notes = ["Lower is better. Every prediction was made before its label was known."]
+    if marks:
+        notes.append("Thin upright lines are drift alarms.")
+    if any(np.nanmax(line.values) > y.high for y, series in ((near, sliding), (far, total)) for line in series):
+        notes.append("A line that leaves at the top goes on above; the readings say how far.")
+    notes.append(f"Left to right: when a label arrived, {scales.day(at[0])} to {scales.day(at[-1])} (UTC).")
+    above = charts.lines(x, near, at, sliding, marks=marks, label=f"{report.measure}, the last {window} outcomes")
+    below = charts.lines(x, far, at, total, marks=marks, label=f"{report.measure}, all outcomes so far")
+    return (
+        f'<section id="time"><h2>Error over time</h2>{legend(names)}<figure><figcaption><b>The last {window:,}'
+        f" outcomes</b>, at every moment: is it good now?</figcaption>{above}</figure><figure><figcaption><b>All"
+        f" outcomes so far</b>: was it good altogether?</figcaption>{below}</figure><p"
+        f' class="note">{" ".join(notes)}</p></section>'
     )
 
 
 def _error_axis(report: Report, series: list[Line]) -> Axis:
     values = np.concatenate([line.values for line in series])
     values = values[~np.isnan(values)]
-    # The first few answers of a cumulative curve swing wildly; the axis is for the rest of it.
-    high = float(np.quantile(values, 0.985)) if len(values) else 1.0
+    high = float(values.max()) if len(values) else 1.0
+    usual = 2.0 * float(np.quantile(values, 0.95)) if len(values) else 1.0
+    high = min(high, usual)  # one that explodes must not press all others flat
     return replace(charts.axis(0.0, high or 1.0, report.measure, _plain(report)), write=report.bare)
 
 

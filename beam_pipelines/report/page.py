@@ -52,18 +52,14 @@ def render(report: Report) -> str:
 
 def head(report: Report) -> str:
     """Return the headline, the verdict and the tiles."""
-    facts = "".join(f"<dt>{text(key)}</dt><dd>{_wrapped(value)}</dd>" for key, value in report.facts.items())
+    facts = "".join(f"<dt>{text(key)}</dt><dd>{text(value, 800)}</dd>" for key, value in report.facts.items())
     ran = f'<details class="facts"><summary>The run</summary><dl>{facts}</dl></details>' if facts else ""
-    about = f" {_wrapped(report.about)}" if report.about else ""
+    about = f" {text(report.about, 800)}" if report.about else ""
     return (
         f'<header><p class="eyebrow">{name(report.name)}{about}'
         f" <span>{_span(report)}</span></p><h1>{headline(report)}</h1>"
         f"{verdict(report)}{lead(report)}{ran}</header>{tiles(report)}"
     )
-
-
-def _wrapped(value: str) -> str:
-    return " ".join(text(value[at : at + 80]) for at in range(0, min(len(value), 800), 80))
 
 
 def lead(report: Report) -> str:
@@ -146,6 +142,10 @@ def verdict(report: Report) -> str:
         lines.append(
             f"Weighing all labels equally, the models are wrong on {scales.percent(model.balanced)}, "
             f"the rule on {scales.percent(base.balanced)}."
+        )
+    if report.kind is Kind.COST:
+        lines.append(
+            f"What the models' answers cost: {scales.number(float(report.outcomes.loss.mean()))} on average."
         )
     return (
         f'<p class="verdict"><span class="pill {standing}">{sign[standing]} {text(word[standing])}</span>'

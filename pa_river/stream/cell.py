@@ -7,7 +7,7 @@ from typing import Any
 from pa_river.state import StateError
 from pa_river.stream import control
 from pa_river.stream.buffers import Buffer, size_of
-from pa_river.stream.cell_state import FEATURES, LABEL, CellState
+from pa_river.stream.cell_state import FEATURES, INF, LABEL, CellState
 from pa_river.stream.order import NEW, InOrder, Marks
 from pa_river.stream.parsing import check_values, malformed
 from pa_river.stream.records import Event, Outcome, Output, Prediction
@@ -45,7 +45,8 @@ class Cell(CellState):
         """Handle everything whose deadline lies before `now`; a stale wake-up does nothing."""
         out: list[Output] = []
         if self.generation is not None and self.deadline() < now:
-            self.expire(now, out)
+            is_held = isinstance(self.marks, InOrder) and len(self.marks) > 0
+            self.expire(now, INF if is_held else self.idle_deadline(), out)
             self.clock = max(self.clock, now)
         return out
 
@@ -107,7 +108,7 @@ class Cell(CellState):
         if self.generation is not None and time > self.clock:
             if self.earliest() < time:
                 marks = self.marks
-                self.expire(time, out)
+                self.expire(time, self.idle_deadline(), out)
                 if self.generation is None:
                     self.marks = marks  # the sources go on counting where they were
         if self.generation is None:

@@ -84,8 +84,13 @@ class CellState:
         return sections.join(self._sections)
 
     def snapshot(self, reason: str) -> Snapshot:
-        """The model and the whole cell as a record."""
-        cell = self.dumps()
+        """The model and the cell as a record.
+
+        Events that wait for their predecessor are not in it: its marks say that they are still to come, and which
+        ones had come already is a matter of arrival.
+        """
+        self.dumps()
+        cell = sections.join({number: part for number, part in self._sections.items() if number != sections.WAITING})
         generation = 0 if self.generation is None else self.generation
         return Snapshot(self.key, generation, self.version, self.clock, reason, self.model_bytes(), cell)
 
@@ -162,37 +167,41 @@ class CellState:
         return due if ttl is None else min(due, self.last + ttl)
 
     def deadline(self) -> float:
-        """The earliest deadline of anything in the cell; inf if nothing is due ever."""
+        """When the cell wants to be woken; inf if nothing is due ever.
+
+        No key is idle while events wait for their predecessor: the end of the input frees them.
+        """
         if not self.live:
             self.touch()
-        heap, ttl = self._deadlines, self.settings.label_ttl
-        while heap and ttl is not None:  # the answered ones are taken out when they come to the top
-            due, which, _, id = heap[0]
-            entry = (self.early if which else self.pending).entries.get(id)
-            if entry is not None and entry[0] + ttl == due:
-                break
-            heappop(heap)
-        return min(heap[0][0] if heap else INF, self.idle_deadline())
+        is_held = isinstance(self.marks, InOrder) and len(self.marks) > 0
+        return min(self._label_deadline(), INF if is_held else self.idle_deadline())
 
     def idle_deadline(self) -> float:
         """When the key leaves, if no event comes."""
         ttl = self.settings.idle_ttl
-        if ttl is None or isinstance(self.marks, InOrder) and len(self.marks):
-            return INF  # no key is idle while events wait for their turn: the end of the input frees them
-        return self.last + ttl
+        return INF if ttl is None else self.last + ttl
 
-    def expire(self, clock: float, out: list[Output]) -> None:
-        """Handle every deadline before `clock`, in order; the idle one takes everything and ends the generation."""
-        while (due := self.deadline()) < clock:
-            if self._deadlines and self._deadlines[0][0] <= self.idle_deadline():
-                _, which, _, id = heappop(self._deadlines)
-                (self.drop_label if which else self.drop_features)(id, due, out)
-            else:
-                self.clock = max(self.clock, due)
-                self.flush(due, out)
-                out.append(self.snapshot("idle"))
-                self.clear()
-                return
+    def expire(self, clock: float, idle: float, out: list[Output]) -> None:
+        """Handle every deadline before `clock`, in order; that of an idle key takes all and ends the generation."""
+        while (due := self._label_deadline()) < clock and due <= idle:
+            _, which, _, id = heappop(self._deadlines)
+            (self.drop_label if which else self.drop_features)(id, due, out)
+        if idle < clock:
+            self.clock = max(self.clock, idle)
+            self.flush(idle, out)
+            out.append(self.snapshot("idle"))
+            self.clear()
+
+    def _label_deadline(self) -> float:
+        """The first deadline of what waits; the answered ones leave the heap when they come to its top."""
+        heap, ttl = self._deadlines, self.settings.label_ttl
+        while heap and ttl is not None:
+            due, which, _, id = heap[0]
+            entry = (self.early if which else self.pending).entries.get(id)
+            if entry is not None and entry[0] + ttl == due:
+                return due
+            heappop(heap)
+        return INF
 
     def flush(self, time: float, out: list[Output]) -> None:
         """Everything that waits leaves, in order of its event time."""

@@ -105,6 +105,7 @@ class Served:
         self._live = None
         for example in self._since:
             _learn(self._kind, self.live, *example)
+        self._stale = bool(self._since)
         self.encode()  # the next failure finds nothing to repeat
 
     def unlearn(self, id: str) -> None:

@@ -78,6 +78,15 @@ def test_the_table_of_keys_holds_what_slow_sums_over_the_records_give(tmp_path, 
         assert order[7] == pytest.approx(median(case.delay for case in answered))
 
 
+def test_costs_are_told_beside_the_share_of_wrong_answers_by_which_all_are_judged(tmp_path):
+    rows = [outcome("k", f"{i}", "a", "b" if i < 20 else "a", 2.5 if i < 20 else 0.0, version=i) for i in range(100)]
+    rows += [outcome("j", f"{i}", "a", "a", 0.0, version=i) for i in range(100)]
+    page = page_of(report_files.write(tmp_path / "run", outcomes=rows))
+    errors = {row[0][0]: float(row[2][1]) for row in page.table("key")[1:]}
+    assert errors == {"k": 0.2, "j": 0.0}
+    assert any("cost: 0.25 on average" in text for text in page.texts)
+
+
 def test_the_headline_is_the_mean_loss_in_words(tmp_path):
     found = report_files.cases(400, 5)
     source = write_report(report_files.write(tmp_path / "run", found)).read_text()
