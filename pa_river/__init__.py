@@ -12,12 +12,14 @@ from pa_river.kernels import RBF, Kernel, Linear, Polynomial
 from pa_river.multiclass import PAMulticlass
 from pa_river.multilabel import PAMultilabel
 from pa_river.regression import PARegressor
+from pa_river.second_order import AROWClassifier, AROWMulticlass, SCWClassifier, SCWMulticlass
 from pa_river.state import StateError, dumps, loads
 from pa_river.steps import PA, PA1, PA2, StepRule
 from pa_river.uniclass import PAUniclass
 
 __all__ = [
-    "Budget", "Kernel", "Linear", "MIRAClassifier", "MulticlassPerceptron", "PA", "PA1", "PA2", "PAClassifier",
-    "PACostSensitive", "PAJoint", "PAMulticlass", "PAMultilabel", "PARegressor", "PAUniclass", "Polynomial", "RBF",
-    "StateError", "StepRule", "__version__", "dumps", "loads",
+    "AROWClassifier", "AROWMulticlass", "Budget", "Kernel", "Linear", "MIRAClassifier", "MulticlassPerceptron",
+    "PA", "PA1", "PA2", "PAClassifier", "PACostSensitive", "PAJoint", "PAMulticlass", "PAMultilabel", "PARegressor",
+    "PAUniclass", "Polynomial", "RBF", "SCWClassifier", "SCWMulticlass", "StateError", "StepRule", "__version__",
+    "dumps", "loads",
 ]

@@ -134,28 +134,42 @@ JOINT = by_rule("PAJoint", lambda rule: pa_river.PAJoint(joint.per_label, strate
 PROTOTYPES = [*LABEL, *MULTILABEL]
 
 UNLIMITED = pa_river.Budget(math.inf)
+BOUNDED = {"overflow": "k is at most 1, so no score is beyond floats"}
 KERNEL = [
     *by_rule("PAClassifier RBF", lambda rule: pa_river.PAClassifier(rule, kernel=pa_river.RBF(0.1), budget=UNLIMITED),
-             X, strategies.binary_labels, bad_y=NOT_BINARY),
+             X, strategies.binary_labels, bad_y=NOT_BINARY, exceptions=BOUNDED),
     Case("PAClassifier polynomial without intercept",
          lambda: pa_river.PAClassifier(learn_intercept=False, kernel=pa_river.Polynomial(2), budget=UNLIMITED),
          X, strategies.binary_labels, bad_y=NOT_BINARY),
     Case("PARegressor linear kernel", lambda: pa_river.PARegressor(kernel=pa_river.Linear(), budget=UNLIMITED),
-         X, strategies.targets, bad_y=NOT_A_TARGET),
+         X, strategies.targets, bad_y=NOT_A_TARGET, two_y=(3.0, -3.0)),
     Case("PAMulticlass RBF", lambda: pa_river.PAMulticlass(kernel=pa_river.RBF(0.1), budget=UNLIMITED),
-         X, strategies.labels, bad_y=NOT_A_LABEL),
+         X, strategies.labels, bad_y=NOT_A_LABEL, exceptions=BOUNDED),
 ]
 BUDGET = [
     *[Case(f"PAClassifier budget {policy}",
            lambda policy=policy: pa_river.PAClassifier(kernel=pa_river.RBF(0.1), budget=pa_river.Budget(3, policy)),
-           X, strategies.binary_labels, bad_y=NOT_BINARY)
+           X, strategies.binary_labels, bad_y=NOT_BINARY, exceptions=BOUNDED)
       for policy in ("projection", "nearest", "smallest", "oldest")],
     Case("PARegressor budget", lambda: pa_river.PARegressor(kernel=pa_river.RBF(0.1), budget=pa_river.Budget(2)),
-         X, strategies.targets, bad_y=NOT_A_TARGET),
+         X, strategies.targets, bad_y=NOT_A_TARGET, two_y=(3.0, -3.0), exceptions=BOUNDED),
     Case("PAMulticlass budget",
          lambda: pa_river.PAMulticlass(kernel=pa_river.RBF(0.1), budget=pa_river.Budget(2, "nearest")),
-         X, strategies.labels, bad_y=NOT_A_LABEL),
+         X, strategies.labels, bad_y=NOT_A_LABEL, exceptions=BOUNDED),
 ]
+SECOND_BINARY = [
+    Case("AROWClassifier", pa_river.AROWClassifier, X, strategies.binary_labels, bad_y=NOT_BINARY),
+    *[Case(f"SCWClassifier {variant}",
+           lambda variant=variant: pa_river.SCWClassifier(0.5, 0.8, variant, learn_intercept=variant == "I"),
+           X, strategies.binary_labels, bad_y=NOT_BINARY) for variant in ("I", "II")],
+]
+SECOND_LABEL = [
+    Case("AROWMulticlass", lambda: pa_river.AROWMulticlass(0.1), X, strategies.labels, bad_y=NOT_A_LABEL),
+    *[Case(f"SCWMulticlass {variant}",
+           lambda variant=variant: pa_river.SCWMulticlass(0.5, 0.8, variant, learn_intercept=variant == "I"),
+           X, strategies.labels, bad_y=NOT_A_LABEL) for variant in ("I", "II")],
+]
+SECOND = [*SECOND_BINARY, *SECOND_LABEL]
 UNICLASS = [
     *by_rule("PAUniclass", lambda rule: pa_river.PAUniclass(rule, eps=0.5), X, st.none(), supervised=False),
     Case("PAUniclass learned radius", lambda: pa_river.PAUniclass(max_radius=50.0), X, st.none(), supervised=False),
@@ -166,12 +180,12 @@ UNICLASS = [
          X, st.none(), supervised=False),
 ]
 
-ALL = [*BINARY, *REGRESSION, *PROTOTYPES, *JOINT, *KERNEL, *BUDGET, *UNICLASS]
+ALL = [*BINARY, *REGRESSION, *PROTOTYPES, *JOINT, *KERNEL, *BUDGET, *UNICLASS, *SECOND]
 #: Models that move by a step rule along one direction.
 STEPS = [case for case in ALL if hasattr(case.build(), "rule") and case not in (*BUDGET, *UNICLASS)]
 #: Models whose weights are linear in feature names.
-LINEAR = [*BINARY, *REGRESSION, *PROTOTYPES]
+LINEAR = [*BINARY, *REGRESSION, *PROTOTYPES, *SECOND]
 #: Models with a River base class: `check_estimator` runs over them.
 RIVER = [case for case in ALL if "river" not in case.exceptions and isinstance(case.build(), RIVER_BASES)]
 #: Models with learn_many and predict_many over tables.
-BATCH = [*BINARY, *REGRESSION, *PROTOTYPES, *KERNEL, *BUDGET]
+BATCH = [*BINARY, *REGRESSION, *PROTOTYPES, *KERNEL, *BUDGET, *SECOND]

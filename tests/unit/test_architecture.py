@@ -20,12 +20,12 @@ FLOORS = [
     ["labels", "kernels"],
     ["_block", "budget"],
     ["rows", "support"],
-    ["centers"],
+    ["centers", "confidence"],
     ["steps", "batch", "stores"],
     ["learner"],
     ["prototypes"],
     ["binary", "regression", "uniclass", "multiclass", "multilabel", "cost_sensitive", "baselines", "metrics"],
-    ["joint"],
+    ["joint", "second_order"],
     ["stream"],
 ]
 
