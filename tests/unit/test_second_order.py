@@ -177,7 +177,8 @@ def test_a_multiclass_step_is_the_binary_one_on_the_joint_features_of_the_pair(b
         many.learn_one(record(x), label)
         for name in NAMES:
             for known in "uvw":
-                assert many.weights[known].get(name, 0.0) == pytest.approx(one.weights.get((known, name), 0.0), abs=1e-9)
+                weight = one.weights.get((known, name), 0.0)
+                assert many.weights[known].get(name, 0.0) == pytest.approx(weight, abs=1e-9)
                 left = one.variances.get((known, name), 1.0)
                 assert many.variances[known].get(name, 1.0) == pytest.approx(left)
 
