@@ -6,6 +6,7 @@ from pa_river._version import __version__
 from pa_river.baselines import MIRAClassifier, MulticlassPerceptron
 from pa_river.binary import PAClassifier
 from pa_river.budget import Budget
+from pa_river.certified import Certified
 from pa_river.cost_sensitive import PACostSensitive
 from pa_river.joint import PAJoint
 from pa_river.kernels import RBF, Kernel, Linear, Polynomial
@@ -18,8 +19,8 @@ from pa_river.steps import PA, PA1, PA2, StepRule
 from pa_river.uniclass import PAUniclass
 
 __all__ = [
-    "AROWClassifier", "AROWMulticlass", "Budget", "Kernel", "Linear", "MIRAClassifier", "MulticlassPerceptron",
-    "PA", "PA1", "PA2", "PAClassifier", "PACostSensitive", "PAJoint", "PAMulticlass", "PAMultilabel", "PARegressor",
-    "PAUniclass", "Polynomial", "RBF", "SCWClassifier", "SCWMulticlass", "StateError", "StepRule", "__version__",
-    "dumps", "loads",
+    "AROWClassifier", "AROWMulticlass", "Budget", "Certified", "Kernel", "Linear", "MIRAClassifier",
+    "MulticlassPerceptron", "PA", "PA1", "PA2", "PAClassifier", "PACostSensitive", "PAJoint", "PAMulticlass",
+    "PAMultilabel", "PARegressor", "PAUniclass", "Polynomial", "RBF", "SCWClassifier", "SCWMulticlass",
+    "StateError", "StepRule", "__version__", "dumps", "loads",
 ]

@@ -170,6 +170,14 @@ SECOND_LABEL = [
            X, strategies.labels, bad_y=NOT_A_LABEL) for variant in ("I", "II")],
 ]
 SECOND = [*SECOND_BINARY, *SECOND_LABEL]
+CERTIFIED = [
+    Case("Certified PAClassifier", lambda: pa_river.Certified(pa_river.PAClassifier(), {"a": 0.5, "b": -1.0, None: 0.1}),
+         X, strategies.binary_labels, bad_y=NOT_BINARY, exceptions={"river": "a wrapper, of no base class of River's"}),
+    Case("Certified PAMulticlass", lambda: pa_river.Certified(pa_river.PAMulticlass(pa_river.PA())),
+         X, strategies.labels, bad_y=NOT_A_LABEL, exceptions={"river": "a wrapper, of no base class of River's"}),
+    Case("Certified PAUniclass", lambda: pa_river.Certified(pa_river.PAUniclass(max_radius=9.0), {"a": 0.5, None: 2.0}),
+         X, st.none(), supervised=False, exceptions={"river": "a wrapper, of no base class of River's"}),
+]
 UNICLASS = [
     *by_rule("PAUniclass", lambda rule: pa_river.PAUniclass(rule, eps=0.5), X, st.none(), supervised=False),
     Case("PAUniclass learned radius", lambda: pa_river.PAUniclass(max_radius=50.0), X, st.none(), supervised=False),
@@ -180,9 +188,9 @@ UNICLASS = [
          X, st.none(), supervised=False),
 ]
 
-ALL = [*BINARY, *REGRESSION, *PROTOTYPES, *JOINT, *KERNEL, *BUDGET, *UNICLASS, *SECOND]
+ALL = [*BINARY, *REGRESSION, *PROTOTYPES, *JOINT, *KERNEL, *BUDGET, *UNICLASS, *SECOND, *CERTIFIED]
 #: Models that move by a step rule along one direction.
-STEPS = [case for case in ALL if hasattr(case.build(), "rule") and case not in (*BUDGET, *UNICLASS)]
+STEPS = [case for case in ALL if hasattr(case.build(), "rule") and case not in (*BUDGET, *UNICLASS, *CERTIFIED)]
 #: Models whose weights are linear in feature names.
 LINEAR = [*BINARY, *REGRESSION, *PROTOTYPES, *SECOND]
 #: Models with a River base class: `check_estimator` runs over them.

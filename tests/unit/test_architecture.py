@@ -25,7 +25,8 @@ FLOORS = [
     ["learner"],
     ["prototypes"],
     ["binary", "regression", "uniclass", "multiclass", "multilabel", "cost_sensitive", "baselines", "metrics"],
-    ["joint", "second_order"],
+    ["joint", "second_order", "comparators"],
+    ["certified"],
     ["stream"],
 ]
 
