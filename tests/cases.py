@@ -171,7 +171,8 @@ SECOND_LABEL = [
 ]
 SECOND = [*SECOND_BINARY, *SECOND_LABEL]
 CERTIFIED = [
-    Case("Certified PAClassifier", lambda: pa_river.Certified(pa_river.PAClassifier(), {"a": 0.5, "b": -1.0, None: 0.1}),
+    Case("Certified PAClassifier",
+         lambda: pa_river.Certified(pa_river.PAClassifier(), {"a": 0.5, "b": -1.0, None: 0.1}),
          X, strategies.binary_labels, bad_y=NOT_BINARY, exceptions={"river": "a wrapper, of no base class of River's"}),
     Case("Certified PAMulticlass", lambda: pa_river.Certified(pa_river.PAMulticlass(pa_river.PA())),
          X, strategies.labels, bad_y=NOT_A_LABEL, exceptions={"river": "a wrapper, of no base class of River's"}),

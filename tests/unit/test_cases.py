@@ -30,7 +30,7 @@ class LabelSets:
 
 
 class Frauds:
-    """In the place of River's only data set of anomalies, also a download: a cloud of records, one in ten far outside."""
+    """In the place of River's data set of anomalies, also a download: a cloud of records, one in ten far outside."""
 
     def take(self, n):
         rng = random.Random(7)
