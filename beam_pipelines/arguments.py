@@ -98,10 +98,13 @@ def build_parser() -> argparse.ArgumentParser:
         help="with --resume, where model, columns, shards or order are not those of DIR: keep its models, or start new")
     add("--at_end", choices=("flush", "snapshot"), default="flush",
         help="flush: open predictions leave as orphans (default); snapshot: they stay open in the snapshots")
+    add("--snapshot_every", metavar="N", type=_count,
+        help="also keep a snapshot of a key's model each N updates (default: only when the key leaves and at the end)")
     add("--max_rejected", metavar="N", type=_count, help="fail the run when more records are rejected (default: never)")
     add("--no_report", action="store_true", help="leave out report.html")
     parser.add_argument("--runner", metavar="NAME", default="FnApiRunner",
                         help="a Beam runner, by name (default: FnApiRunner, in this process)")
+    parser.add_argument("--verbose", action="store_true", help="also print the runner's log of what failed")
     return parser
 
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from beam_pipelines import _quiet  # noqa: F401  isort: skip  (before Beam: it silences one warning of its import)
 import apache_beam as beam
+from apache_beam.metrics import MetricsFilter
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from beam_pipelines import arguments, options, progress, sinks, sources, summary
 from beam_pipelines.arguments import PROGRAM, ArgumentError
 from beam_pipelines.jobs import JOBS
-from beam_pipelines.learn import learn_keyed, typed
+from beam_pipelines.learn import NAMESPACE, learn_keyed, typed
 from beam_pipelines.report import write_report
 from pa_river.stream import CellSpec, Rejected, SnapshotStore
 
@@ -36,8 +40,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         folder = sinks.prepare(args.output, args.output if args.resume else None)
         build(root, args, spec, reader, folder)
-        with progress.bar("read", "events"):
-            root.run().wait_until_finish()
+        with progress.bar("read", "events"), _runner_log(args.verbose):
+            result = root.run()
+            result.wait_until_finish()
+        counted = counts_of(result)
         sinks.publish(folder, args.output)
         arguments.write_fingerprint(args, read_before)
         took = time.perf_counter() - begun
@@ -49,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     finally:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
-    print(summary.table(args.output, took))
+    print(summary.table(args.output, took, counted))
     print(f"\n{args.output}: " + ", ".join(sorted(path.name for path in args.output.iterdir())))
     if report is not None:
         print(f"open {report} in a browser")
@@ -82,6 +88,7 @@ def spec_of(args: Namespace, goes_on: bool) -> CellSpec:
         raise ArgumentError(f"--model: {error}") from None
     return CellSpec(
         model, label_ttl=args.label_ttl, idle_ttl=args.idle_ttl, order=args.order, at_end=args.at_end,
+        snapshot_every=args.snapshot_every,
         on_return="restore" if goes_on else "fresh",
         reader=SnapshotStore(args.output.resolve() / sinks.SNAPSHOTS) if goes_on else None,
     )
@@ -101,16 +108,32 @@ def build(root: beam.Pipeline, args: Namespace, spec: CellSpec, reader: sources.
     )
 
 
+def counts_of(result: Any) -> dict[str, int]:
+    """Return what the cells count and put into no record, from the runner's metrics; nothing where it keeps none."""
+    found = result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))
+    return {counter.key.metric.name: counter.result for counter in found["counters"]}
+
+
 def _unread(records: list[tuple[int, Rejected]]) -> list[tuple[bytes, bytes]]:
     return [sinks.placing(position, 0, record) for position, record in records]
 
 
+@contextmanager
+def _runner_log(verbose: bool) -> Iterator[None]:
+    """Without `verbose`, keep what SDK and runner log off the terminal: pages of traceback for one failed bundle."""
+    before = logging.root.manager.disable
+    if not verbose:
+        logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
 def _fail(reason: BaseException | str, code: int) -> int:
-    """Print one line: what a traceback's last line says, without the parts that runners wrap round it."""
-    if isinstance(reason, BaseException):
-        text = " ".join(str(reason).split()) or type(reason).__name__
-    else:
-        text = reason
+    """Print one line: of an error that carries a worker's traceback, that traceback's last line."""
+    lines = [line.strip() for line in str(reason).splitlines() if line.strip()] or [type(reason).__name__]
+    text = lines[-1] if any(line.startswith("Traceback ") for line in lines) else " ".join(lines)
     print(f"{PROGRAM}: {text}", file=sys.stderr)
     return code
 

@@ -85,7 +85,13 @@ class _WriteRuns(beam.DoFn):
         self._count = 0
 
     def start_bundle(self) -> None:
+        self.teardown()
         self._writer, self._count = runs.RunWriter(self._folder, self._tag), 0
+
+    def teardown(self) -> None:
+        if self._writer is not None:  # of a bundle that failed: it has no finish
+            self._writer.close()
+            self._writer = None
 
     def process(self, element: list[tuple[bytes, bytes]]) -> None:
         assert self._writer is not None
@@ -97,7 +103,8 @@ class _WriteRuns(beam.DoFn):
 
     def finish_bundle(self) -> Iterator[Any]:
         assert self._writer is not None
-        for name in self._writer.close():
+        names, self._writer = self._writer.close(), None
+        for name in names:
             yield beam.utils.windowed_value.WindowedValue(
                 (self._tag, name), beam.window.GlobalWindow().max_timestamp(), [beam.window.GlobalWindow()]
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -26,8 +26,8 @@ def _lines(path: Path) -> Iterator[_Line]:
             yield decode(line)
 
 
-def table(output: Path, seconds: float) -> str:
-    """Return the summary of a run that took so many seconds."""
+def table(output: Path, seconds: float, counted: Mapping[str, int]) -> str:
+    """Return the summary of a run: its seconds, its files, and what was counted and put into none of them."""
     predicted = Counter(line.key for line in _lines(output / "predictions.jsonl"))
     answered: Counter[str | None] = Counter()
     losses: dict[str | None, list[float]] = {}
@@ -51,6 +51,7 @@ def table(output: Path, seconds: float) -> str:
     return "\n".join([
         *_aligned(rows),
         f"orphans: {_parts(orphans)}; rejected: {_parts(rejected)}",
+        *([", ".join(f"{name}: {count:,}" for name, count in sorted(counted.items()))] if counted else []),
         f"{seconds:.1f} s, {events / max(seconds, 1e-9):,.0f} records a second",
     ])  # fmt: skip
 

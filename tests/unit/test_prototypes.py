@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import math
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -224,3 +225,14 @@ def test_river_evaluates_a_pipeline_with_labels_of_any_type():
     data = [({"a": float(i % 3), "b": float(i % 2)}, ["spam", 3, ("t", 1)][i % 3]) for i in range(300)]
     assert evaluate.progressive_val_score(data, model, metrics.Accuracy()).get() > 0.9
     assert PAMulticlass()._multiclass and not PAClassifier()._multiclass
+
+
+@pytest.mark.parametrize("name, weights", [
+    ("pamulticlass", {"A": {"a": 0.06, "b": 0.08}, "B": {"a": -0.06, "b": -0.08}, ("new", 2): {}}),
+    ("pamultilabel", {"all": {"x": 0.12, "z": 0.16}}),
+])
+def test_the_bytes_of_past_formats_still_load(name, weights):
+    model = pa_river.loads((pathlib.Path(__file__).parents[1] / "states" / f"v1_{name}.bin").read_bytes())
+    assert list(model.weights) == list(weights) and not model.learn_intercept and type(model.rule) is PA
+    for label, expected in weights.items():
+        assert model.weights[label] == pytest.approx(expected, rel=1e-12)
