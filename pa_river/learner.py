@@ -16,6 +16,9 @@ from pa_river.terms import Features, Name, Violation
 #: What a variant's scores look like: a float, or one float a label.
 S = TypeVar("S")
 
+#: Rows of a batch that a kernel store looks at in one go.
+_CHUNK = 256
+
 
 class Learner(abc.ABC, Generic[S]):
     """Read an example, score it, move the weights if it asks for that, count it.
@@ -114,17 +117,26 @@ class Learner(abc.ABC, Generic[S]):
         """
         examples = batch.examples(self._inputs(X), y, w, self._normalise_y)
         undo = self._mark([phi for phi, _, _ in examples])
-        for row, (phi, label, weight) in enumerate(examples):
-            try:
-                if weight:
-                    self._learn(phi, label, weight, self._scores(phi))
-            except ValueError as error:
-                undo()
-                raise ValueError(f"row {row}: {error}") from error
+        for begin in range(0, len(examples), _CHUNK):
+            chunk = examples[begin:begin + _CHUNK]
+            with support.batch(self._store, [phi for phi, _, _ in chunk]):
+                for row, (phi, label, weight) in enumerate(chunk, begin):
+                    try:
+                        if weight:
+                            self._learn(phi, label, weight, self._scores(phi))
+                    except ValueError as error:
+                        undo()
+                        raise ValueError(f"row {row}: {error}") from error
 
     def predict_many(self, X: Any) -> Any:
         """Return the predictions for the rows of X: a Series for a frame, with its index; else an array."""
-        return batch.like(X, [self._predicted(self._scores(phi)) for phi in self._inputs(X)])
+        phis = list(self._inputs(X))
+        predicted: list[Any] = []
+        for begin in range(0, len(phis), _CHUNK):
+            chunk = phis[begin:begin + _CHUNK]
+            with support.batch(self._store, chunk):
+                predicted += [self._predicted(self._scores(phi)) for phi in chunk]
+        return batch.like(X, predicted)
 
     def _learn(self, phi: Any, y: Any, w: float, scores: S) -> None:
         try:
