@@ -1,5 +1,7 @@
 """One key's operator with no engine in it: events and due clocks in, records out, bytes or nothing kept."""
 
+from pa_river.stream.control import checksum
+from pa_river.stream.holder import CellSpec, Holder
 from pa_river.stream.parsing import check_values, event_from, parse, too_far_ahead
 from pa_river.stream.records import (
     OUTPUTS,
@@ -16,8 +18,10 @@ from pa_river.stream.records import (
 
 __all__ = [
     "OUTPUTS",
+    "CellSpec",
     "Drift",
     "Event",
+    "Holder",
     "Orphan",
     "Outcome",
     "Output",
@@ -25,6 +29,7 @@ __all__ = [
     "Rejected",
     "Snapshot",
     "check_values",
+    "checksum",
     "event_from",
     "parse",
     "payload",
