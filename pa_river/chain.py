@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from pa_river import _loops, state
 from pa_river.decode import Array, Lattice
 from pa_river.terms import Features, Name, Term
-
-#: A checked sentence: the features of each token.
-Sentence: TypeAlias = "Sequence[Features]"
+from pa_river.tokens import Sentence
 
 #: The slot before the first token: a start is the move from there.
 START = -1
@@ -54,6 +52,8 @@ class ChainStore:
         self._rows: dict[Name, int] = {}
         self._emit: Array = np.zeros((0, 0))
         self._move: Array = np.zeros((1, 0))  # row 0: START; row p + 1: from the tag in slot p
+        #: how many slots hold anything: the highest that ever moved, plus 1
+        self.slots = 0
 
     def reserve(self, tags: int) -> None:
         """Make room for `tags` tags; no weight changes."""
@@ -130,12 +130,14 @@ class ChainStore:
             columns.append(slot)
             moves.append(move)
             highest = max(highest, slot)
-        self.reserve(highest + 1)
+        slots = max(self.slots, highest + 1)
+        self.reserve(slots)
         if known + len(fresh) > len(self._emit):
             self._emit = _enlarged(self._emit, (max(known + len(fresh), 2 * known), self._emit.shape[1]))
         emit, step = _sums(self._emit, *at["emit"]), _sums(self._move, *at["move"])
 
         def commit() -> None:
+            self.slots = slots
             self._rows.update(fresh)
             self._emit[at["emit"][:2]] = emit
             self._move[at["move"][:2]] = step
@@ -144,11 +146,12 @@ class ChainStore:
 
     def mark(self, phis: Iterable[Features]) -> Callable[[], None]:
         """Return a function that restores what moves along tokens with these features may change."""
-        known = len(self._rows)
+        known, slots = len(self._rows), self.slots
         rows = sorted({row for phi in phis for name in phi if (row := self._rows.get(name)) is not None})
         emit, step = self._emit[rows], self._move.copy()
 
         def restore() -> None:
+            self.slots = slots
             while len(self._rows) > known:  # names that the batch brought stand last
                 self._rows.popitem()
             self._emit[known:] = 0.0
@@ -169,24 +172,25 @@ class ChainStore:
             found["emit", slot, names[row]] = float(self._emit[row, slot])
         return found
 
-    def get_state(self, tags: int) -> dict[str, Any]:
+    def get_state(self) -> dict[str, Any]:
         """Return what `set_state` needs, without the room to grow into."""
         return {
             "names": state.pack_names(list(self._rows)),
-            "emit": self._emit[:len(self._rows), :tags],
-            "move": self._move[:tags + 1, :tags],
+            "emit": self._emit[:len(self._rows), :self.slots],
+            "move": self._move[:self.slots + 1, :self.slots],
         }
 
-    def set_state(self, values: dict[str, Any], tags: int) -> None:
+    def set_state(self, values: dict[str, Any]) -> None:
         """Take over a state; `StateError` if it is not one."""
         names = state.unpack_names(values["names"])
         emit, move = state.finite_vector(values["emit"], 2), state.finite_vector(values["move"], 2)
-        if emit.shape != (len(names), tags) or move.shape != (tags + 1, tags):
-            raise state.StateError(f"weights of shape {emit.shape}, {move.shape} for {len(names)} names, {tags} tags")
+        slots = move.shape[1]
+        if emit.shape != (len(names), slots) or len(move) != slots + 1:
+            raise state.StateError(f"weights of shape {emit.shape} and {move.shape} for {len(names)} names")
         rows = {name: row for row, name in enumerate(names)}
         if len(rows) != len(names):
             raise state.StateError("a feature name is stored twice")
-        self._rows, self._emit, self._move = rows, emit, move
+        self._rows, self._emit, self._move, self.slots = rows, emit, move, slots
 
 
 def _enlarged(old: Array, shape: tuple[int, int]) -> Array:

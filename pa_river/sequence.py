@@ -3,50 +3,59 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 from river import base
 
-from pa_river import _validate, chain, decode, labels, state, steps
-from pa_river.chain import ChainStore, Sentence
+from pa_river import _validate, batch, chain, decode, labels, prototypes, state, steps
+from pa_river.chain import ChainStore
 from pa_river.decode import Lattice
-from pa_river.features import features
+from pa_river.features import short
+from pa_river.learner import PALearner
 from pa_river.terms import Features, Term, Violation
+from pa_river.tokens import Sentence, require_pairs, sentence
 
 #: cost(tags, predicted tags) -> finite number >= 0
 Cost = Callable[[list[Hashable], list[Hashable]], float]
 
 
-def sentence(tokens: Any) -> list[Features]:
-    """Return the checked features of each token.
+class Scores:
+    """What a sentence scores, each part worked out when it is first asked for, before any weight moves."""
 
-    A token is a mapping as everywhere, or names of features that are 1: one text, or a list or tuple of texts.
+    def __init__(self, phi: Sentence, tags: int, store: ChainStore, sums: ChainStore | None, examples: int):
+        self._phi, self._tags, self._store, self._sums, self._examples = phi, tags, store, sums, examples
 
-    Raises
-    ------
-    ValueError
-        Naming the token and the feature, if a token is neither or one of its features is refused.
+    @cached_property
+    def current(self) -> Lattice:
+        """By the weights as they are: what learning looks at."""
+        return self._store.lattice(self._phi, self._tags)
 
-    Examples
-    --------
-    >>> sentence(["the", ["w=dog", "suffix=og"], {"length": 4, "shape": "xxxx"}])
-    [{'the': 1.0}, {'w=dog': 1.0, 'suffix=og': 1.0}, {'length': 4.0, 'shape=xxxx': 1.0}]
+    @cached_property
+    def path(self) -> list[int]:
+        """The best path of `current`."""
+        return decode.best_path(self.current)
 
-    """
-    if not isinstance(tokens, (list, tuple)):
-        raise ValueError(f"the tokens of a sequence must be a list, got {type(tokens).__name__}")
-    checked = []
-    for i, token in enumerate(tokens):
-        try:
-            checked.append(_token(token))
-        except ValueError as error:
-            raise ValueError(f"token {i}: {error}") from error
-    return checked
+    @cached_property
+    def serving(self) -> Lattice:
+        """By the weights that predict: `current`, or the mean."""
+        if self._sums is None or not self._examples:
+            return self.current
+        past = self._sums.lattice(self._phi, self._tags)
+        return Lattice(*(now - sums / self._examples for now, sums in zip(self.current, past)))
+
+    @cached_property
+    def answer(self) -> list[int]:
+        """The best path of `serving`."""
+        return self.path if self.serving is self.current else decode.best_path(self.serving)
+
+    def __len__(self) -> int:
+        return len(self._phi)
 
 
 @state.storable
-class PASequence(base.Base):
+class PASequence(PALearner[Scores], base.Base):
     """Passive-Aggressive tagger of sequences: first-order Markov features, decoded exactly.
 
     The score of a sentence with tags is the sum of one weight for each (tag, feature) of a token times the feature's
@@ -87,7 +96,7 @@ class PASequence(base.Base):
 
     """
 
-    rule: steps.StepRule | None
+    _store: ChainStore
 
     def __init__(
         self,
@@ -99,7 +108,7 @@ class PASequence(base.Base):
     ):
         _validate.require_instance("PASequence", "rule", rule, steps.StepRule, "PA(), PA1(C) or PA2(C)")
         if not (callable(cost) or cost == "hamming"):
-            raise ValueError(f"PASequence(cost=...) must be 'hamming' or a callable, got {cost!r}")
+            raise ValueError(f"PASequence(cost=...) must be 'hamming' or a callable, got {short(cost)}")
         self.rule = rule
         self.cost = cost
         self.update = _validate.require_choice("PASequence", "update", update, ("prediction", "max_loss"))
@@ -109,16 +118,10 @@ class PASequence(base.Base):
         self._tags: dict[Hashable, int] = {}  # tag -> slot, in order of arrival
         self._store = ChainStore()
         self._sums = ChainStore() if average else None  # sum over examples of (examples before it) * (its move)
-        self._version = 0
 
     @property
     def _mutable_attributes(self) -> set[str]:
         return {"rule"}
-
-    @property
-    def version(self) -> int:
-        """How many examples were learned: weight above 0, passive ones included."""
-        return self._version
 
     @property
     def tags(self) -> list[Hashable]:
@@ -144,7 +147,10 @@ class PASequence(base.Base):
                 named[(kind, tags[at[0]], *at[1:])] = value
         return {key: value for key, value in named.items() if value}
 
-    def learn_one(self, tokens: Sequence[Any], tags: Sequence[Hashable], w: float = 1.0) -> None:
+    # a sentence stands where the other learners take a record, hence the ignored overrides
+    def learn_one(  # type: ignore[override]
+        self, tokens: Sequence[Any], tags: Sequence[Hashable], w: float = 1.0,
+    ) -> None:
         """Learn one sentence.
 
         Parameters
@@ -163,87 +169,65 @@ class PASequence(base.Base):
             model is as before.
 
         """
-        w, phi, y = _validate.example_weight(w), *_example(tokens, tags)
-        if w:
-            self._learn(phi, y, w)
+        require_pairs(tokens, tags)
+        super().learn_one(tokens, tags, w)  # type: ignore[arg-type]
 
-    def step(self, tokens: Sequence[Any], tags: Sequence[Hashable], w: float = 1.0) -> list[Any]:
-        """Return what `predict_one(tokens)` returns, then learn."""
-        w, phi, y = _validate.example_weight(w), *_example(tokens, tags)
-        lattice = self._lattice(phi)
-        path = decode.best_path(lattice)
-        if w:
-            # the same lattice and path serve to learn, unless they are of the mean or lack a new tag
-            same = self._sums is None and all(tag in self._tags for tag in y)
-            prediction = self._named(path, len(phi))
-            self._learn(phi, y, w, (lattice, path) if same else None)
-            return prediction
-        return self._named(path, len(phi))
+    def step(  # type: ignore[override]
+        self, tokens: Sequence[Any], tags: Sequence[Hashable], w: float = 1.0,
+    ) -> list[Any]:
+        """Return what `predict_one(tokens)` returns, then learn: one look-up of the features for both."""
+        require_pairs(tokens, tags)
+        return super().step(tokens, tags, w)  # type: ignore[arg-type, no-any-return]
 
-    def predict_one(self, tokens: Sequence[Any]) -> list[Any]:
+    def predict_one(self, tokens: Sequence[Any], **kwargs: Any) -> list[Any]:  # type: ignore[override]
         """Return the best tags of a sentence, a list as long as `tokens`. Never changes the model."""
-        phi = sentence(tokens)
-        return self._named(decode.best_path(self._lattice(phi)), len(phi))
+        return self._predicted(self._scores(sentence(tokens)))
 
     def decision_one(self, tokens: Sequence[Any]) -> float:
         """Return the score of the tags that `predict_one` gives; 0.0 if untrained. Never changes the model."""
-        lattice = self._lattice(sentence(tokens))
-        return decode.score(lattice, decode.best_path(lattice))
+        scores = self._scores(sentence(tokens))
+        return decode.score(scores.serving, scores.answer)
 
     def learn_many(self, X: Sequence[Any], y: Sequence[Any], w: Sequence[float] | None = None) -> None:
         """Learn a list of sentences in order, all or nothing: equal to a loop of `learn_one`.
 
         `ValueError` names the row, a sentence's place in X; nothing is learned then.
         """
-        weights = [1.0] * len(X) if w is None else list(w)
-        if not len(X) == len(y) == len(weights):
-            raise ValueError(f"X has {len(X)} rows, y has {len(y)}, w has {len(weights)}")
-        examples = []
-        for row, (tokens, tags, weight) in enumerate(zip(X, y, weights)):
-            try:
-                examples.append((_validate.example_weight(weight), *_example(tokens, tags)))
-            except ValueError as error:
-                raise ValueError(f"row {row}: {error}") from error
-        undo = self._mark([token for _, phi, _ in examples for token in phi])
-        for row, (weight, phi, gold) in enumerate(examples):
-            try:
-                if weight:
-                    self._learn(phi, gold, weight)
-            except Exception as error:  # whatever a callable cost raises: the batch is undone, the error goes on
-                undo()
-                if isinstance(error, ValueError):
-                    raise ValueError(f"row {row}: {error}") from error
-                raise
+        super().learn_many(X, y, w)
 
     def predict_many(self, X: Sequence[Any]) -> list[list[Any]]:
         """Return `predict_one` of every sentence of a list."""
-        return [self.predict_one(tokens) for tokens in X]
+        return [self._predicted(self._scores(phi)) for phi in self._inputs(X)]
 
     _normalise_y = staticmethod(labels.tags)
 
-    def _lattice(self, phi: Sentence) -> Lattice:
-        """The scores that predict: of the weights, or of their mean."""
-        current = self._store.lattice(phi, len(self._tags))
-        if self._sums is None or not self._version:
-            return current
-        past = self._sums.lattice(phi, len(self._tags))
-        return Lattice(*(now - sums / self._version for now, sums in zip(current, past)))
+    def _input(self, x: Any) -> list[Features]:
+        return sentence(x)
 
-    def _named(self, path: list[int], length: int) -> list[Any]:
+    def _inputs(self, X: Any) -> Iterator[list[Features]]:
+        return batch.numbered(X, sentence)
+
+    def _scores(self, phi: Sentence) -> Scores:
+        return Scores(phi, len(self._tags), self._store, self._sums, self._version)
+
+    def _predicted(self, scores: Scores) -> list[Any]:
         tags = list(self._tags)
-        return [tags[slot] for slot in path] if tags else [None] * length
+        return [tags[slot] for slot in scores.answer] if tags else [None] * len(scores)
 
-    def _violation(self, phi: Sentence, gold: list[int], tags: list[Hashable], found: Any = None) -> Violation | None:
-        """The constraint that the sentence breaks, among `tags`; `found`: lattice and best path, if known already."""
-        lattice, rival = found or (self._store.lattice(phi, len(tags)), None)
+    def _violation(self, phi: Sentence, y: list[Hashable], scores: Scores) -> Violation | None:
+        require_pairs(phi, y)
+        known = self._registered(y)
+        if len(known) > len(self._tags):  # new tags are among the rivals
+            scores = Scores(phi, len(known), self._store, None, 0)
+        gold = [known[tag] for tag in y]
         if self.update == "max_loss":
-            rival = decode.best_path(decode.with_cost(lattice, gold))
-        elif rival is None:
-            rival = decode.best_path(lattice)
+            rival = decode.best_path(decode.with_cost(scores.current, gold))
+        else:
+            rival = scores.path
         if rival == gold:
             return None
         direction = chain.difference(phi, gold, rival)
-        loss = self._margin(gold, rival, tags) - self._store.score(direction)
+        loss = self._margin(gold, rival, list(known)) - self._store.score(direction)
         if loss <= 0.0:
             return None
         return Violation(_finite(loss), self._store.norm(direction), (Term(1.0, direction),))
@@ -256,22 +240,31 @@ class PASequence(base.Base):
         cost = self.cost([tags[slot] for slot in gold], [tags[slot] for slot in rival])
         return math.sqrt(_validate.require_non_negative("PASequence", "cost", cost))
 
-    def _learn(self, phi: Sentence, y: list[Hashable], w: float, found: Any = None) -> None:
-        known = dict(self._tags)
-        gold = [known.setdefault(tag, len(known)) for tag in y]
-        violation = self._violation(phi, gold, list(known), found)
-        if violation is not None:
-            length = (self.rule or steps.DEFAULT).length(violation.loss, violation.norm, w)
-            if length > 0.0:
-                commit = self._store.prepare(violation.terms, length, violation.norm)
-                if self._sums is not None and self._version:
-                    self._sums.add(violation.terms, _finite(length * self._version), violation.norm)
-                commit()
-        self._tags = known
-        self._version += 1
+    def _update(self, phi: Sentence, y: list[Hashable], w: float, scores: Scores) -> None:
+        violation = self._violation(phi, y, scores)
+        if violation is None:
+            return
+        length = (self.rule or steps.DEFAULT).length(violation.loss, violation.norm, w)
+        if length > 0.0:
+            commit = self._store.prepare(violation.terms, length, violation.norm)
+            if self._sums is not None and self._version:
+                self._sums.add(violation.terms, _finite(length * self._version), violation.norm)
+            commit()
 
-    def _mark(self, tokens: list[Features]) -> Callable[[], None]:
-        version, tags = self._version, self._tags  # never changed in place
+    def _learn(self, phi: Sentence, y: list[Hashable], w: float, scores: Scores) -> None:
+        super()._learn(phi, y, w, scores)
+        self._tags = self._registered(y)
+
+    def _registered(self, y: list[Hashable]) -> dict[Hashable, int]:
+        """The tags known with those of y, in order of arrival; the first spelling stays the key."""
+        known = dict(self._tags)
+        for tag in y:
+            known.setdefault(tag, len(known))
+        return known
+
+    def _mark(self, phis: list[Sentence]) -> Callable[[], None]:
+        version, tags = self._version, self._tags  # a new dict at each change
+        tokens = [token for phi in phis for token in phi]
         restore = [store.mark(tokens) for store in (self._store, self._sums) if store is not None]
 
         def undo() -> None:
@@ -282,45 +275,27 @@ class PASequence(base.Base):
         return undo
 
     def _get_state(self) -> dict[str, Any]:
-        k = len(self._tags)
-        return {
-            "version": self._version,
-            "tags": list(self._tags),
-            "store": self._store.get_state(k),
-            "sums": None if self._sums is None else self._sums.get_state(k),
-        }
+        for tag in self._tags:
+            if not prototypes._storable(tag):
+                raise state.StateError(f"the tag {short(tag)} cannot be stored: only str, bytes, int, finite float, "
+                                       f"bool and tuples of these can")
+        sums = None if self._sums is None else self._sums.get_state()
+        return {**super()._get_state(), "tags": list(self._tags), "sums": sums}
 
     def _set_state(self, values: dict[str, Any]) -> None:
-        self._version = _validate.require_count("PASequence", "version", values["version"], least=0)
-        tags = labels.tags(values["tags"])
-        self._tags = {tag: slot for slot, tag in enumerate(tags)}
+        super()._set_state(values)
+        tags = values["tags"]
+        if not (isinstance(tags, list) and all(map(prototypes._storable, tags))):
+            raise state.StateError("the tags are missing, or one has a type that no tag has")
+        self._tags = self._registered(tags)
         if len(self._tags) != len(tags):
             raise state.StateError("a tag is stored twice")
-        self._store.set_state(values["store"], len(tags))
+        stores = [self._store]
         if self._sums is not None:
-            self._sums.set_state(values["sums"], len(tags))
-
-
-def _token(token: Any) -> Features:
-    if isinstance(token, str):
-        return {str(token): 1.0}
-    if not isinstance(token, (list, tuple)):
-        return features(token)
-    try:
-        "".join(token)  # whether each is a text, at the speed of C
-    except TypeError:
-        raise ValueError(f"a token given as a list must hold texts, got {token!r:.80}") from None
-    phi = dict.fromkeys(token, 1.0)
-    if len(phi) != len(token):
-        raise ValueError(f"feature {next(name for i, name in enumerate(token) if name in token[:i])!r} appears twice")
-    return phi
-
-
-def _example(tokens: Any, tags: Any) -> tuple[list[Features], list[Hashable]]:
-    phi, y = sentence(tokens), labels.tags(tags)
-    if len(phi) != len(y):
-        raise ValueError(f"{len(phi)} tokens with {len(y)} tags")
-    return phi, y
+            self._sums.set_state(values["sums"])
+            stores.append(self._sums)
+        if any(store.slots > len(self._tags) for store in stores):
+            raise state.StateError(f"weights for more than the {len(self._tags)} tags")
 
 
 def _finite(value: float) -> float:

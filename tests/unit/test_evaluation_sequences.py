@@ -44,7 +44,9 @@ def test_nothing_told_scores_zero_and_divides_nothing():
     assert chunks.score([], []) == chunks.Score(0.0, 0.0, 0.0, 0.0)
 
 
-@pytest.mark.parametrize(("word", "shape"), [("McGrath-42", "XxXx-9"), ("the", "x"), ("U.S.", "X.X."), ("3,000", "9,9")])
+@pytest.mark.parametrize(("word", "shape"), [
+    ("McGrath-42", "XxXx-9"), ("the", "x"), ("U.S.", "X.X."), ("3,000", "9,9"),
+])
 def test_shapes_are_runs_of_kinds(word, shape):
     assert sequences._shape(word) == shape
 
