@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from beam_pipelines.report.gather import gather
+from beam_pipelines.report.baselines import counterpart
+from beam_pipelines.report.gather import collect
 from beam_pipelines.report.page import render
 from beam_pipelines.report.read import ReportError, narrator
 
-__all__ = ["ReportError", "write_report"]
+__all__ = ["ReportError", "counterpart", "write_report"]
 
 
 def write_report(
@@ -46,7 +47,8 @@ def write_report(
         The run's `Event`s in the order in which they were handled. Outcomes hold no features, so only with these can a
         River model be driven over the same stream, one clone a key, with the same delays.
     baseline_model
-        What to drive: a River model, never trained; if None River's own `PAClassifier()` or `PARegressor()`.
+        What to drive: a River model, never trained, such as `counterpart(model)`; if None River's own `PAClassifier()`
+        or `PARegressor()`.
 
     Raises
     ------
@@ -59,7 +61,7 @@ def write_report(
     330,000 outcomes without `baseline_events`; columns of numbers are held, never the records.
 
     """
-    report = gather(
+    report = collect(
         output_dir, narrator(progress), title=title, about=about, unit=unit, facts=facts, events=baseline_events,
         rival=baseline_model,
     )  # fmt: skip

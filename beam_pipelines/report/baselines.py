@@ -7,7 +7,9 @@ of the file.
 
 from __future__ import annotations
 
+import functools
 import heapq
+import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -16,9 +18,10 @@ import numpy as np
 from river import linear_model
 
 from beam_pipelines.report.read import Floats, Ints, Kind, Outcomes, Progress
-from pa_river import labels
+from pa_river import binary, labels, regression, steps
 from pa_river.features import features
 
+_MODES = {steps.PA: 0, steps.PA1: 1, steps.PA2: 2}
 UNKNOWN = -2  # an answer no label equals
 
 
@@ -170,6 +173,40 @@ def own_river(kind: Kind) -> Any | None:
     if kind is Kind.BINARY:
         return linear_model.PAClassifier()
     return linear_model.PARegressor() if kind is Kind.REGRESSION else None
+
+
+def counterpart(model: Any) -> Any | None:
+    """Return River's own learner with the settings of ours, behind the same transformers; None where there is none.
+
+    Examples
+    --------
+    >>> import pa_river
+    >>> counterpart(pa_river.PARegressor(pa_river.PA2(C=0.5), eps=0.2))
+    PARegressor (
+      C=0.5
+      mode=2
+      eps=0.2
+      learn_intercept=True
+    )
+
+    """
+    last = getattr(model, "_last_step", model)
+    if not isinstance(last, (binary.PAClassifier, regression.PARegressor)):
+        return None
+    rule = last.rule if last.rule is not None else steps.PA1()
+    mode = next((mode for kind, mode in _MODES.items() if type(rule) is kind), None)
+    if mode is None:
+        return None
+    same = {"C": getattr(rule, "C", 1.0), "mode": mode, "learn_intercept": last.learn_intercept}
+    own: Any
+    if isinstance(last, regression.PARegressor):
+        own = linear_model.PARegressor(eps=last.eps, **same)
+    else:
+        own = linear_model.PAClassifier(**same)
+    if last is model:
+        return own
+    before = list(model.clone().steps.values())[:-1]
+    return functools.reduce(operator.or_, [*before, own])
 
 
 def driven(outcomes: Outcomes, events: Iterable[Any], model: Any, name: str, progress: Progress) -> Contender:

@@ -20,8 +20,8 @@ PLANE = 1000.0
 LONGEST = 80  # characters of a name from outside that a page shows
 
 
-def text(value: object) -> str:
-    """Return any value as inert HTML, cut at 80 characters.
+def text(value: object, most: int = LONGEST) -> str:
+    """Return any value as inert HTML, cut at so many characters.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def text(value: object) -> str:
 
     """
     shown = str(value)
-    shown = shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "\u2026"
+    shown = shown if len(shown) <= most else shown[: most - 1] + "\u2026"
     return html.escape(shown.replace("\x00", "\ufffd"), quote=True)
 
 
@@ -182,7 +182,8 @@ def bars(
         points = "L".join(f"{x.place(at):.0f} {PLANE - y.place(value):.0f}" for at, value in steps)
         drawn.append(f'<path class="line s1" d="M{points}"/>')
     names = "".join(
-        f'<span class="flag" style="left:{x.place(at) / 10:.1f}%;top:{i * 1.3:.1f}em">{text(says)}</span>'
+        f'<span class="flag{" left" if x.place(at) > 650.0 else ""}"'
+        f' style="left:{x.place(at) / 10:.1f}%;top:{i * 1.3:.1f}em">{text(says)}</span>'
         for i, (at, says) in enumerate(marks)
     )
     return _plot("bars", x, y, "".join(drawn), label, names)

@@ -9,7 +9,7 @@ import numpy as np
 
 from beam_pipelines.report import charts, scales
 from beam_pipelines.report.charts import Cell, Column, Dot, name, text
-from beam_pipelines.report.errors import histogram
+from beam_pipelines.report.manner import histogram
 from beam_pipelines.report.gather import Report
 from beam_pipelines.report.read import Tally
 
@@ -54,6 +54,8 @@ def _delay(report: Report) -> str:
         [(middle / unit, f"median {scales.duration(middle)}")],
         "Distribution of the delay of labels",
     )
+    if delay.min() == most:
+        return f"<figcaption><b>Every label took {text(scales.duration(most))}</b></figcaption>"
     return (
         f"<figcaption><b>Half of the labels arrive within {text(scales.duration(middle))}</b>, 99 % within "
         f"{text(scales.duration(high))}; the longest took {text(scales.duration(most))}.{said}</figcaption>{drawn}"
@@ -63,8 +65,8 @@ def _delay(report: Report) -> str:
 def _orphans(report: Report) -> str:
     if not report.orphans.total:
         return (
-            '<figcaption><b>No orphans</b></figcaption><p class="note">Every prediction got its label, '
-            "and every label had its features.</p>"
+            '<figcaption><b>No orphans</b></figcaption><p class="note">No prediction was given up, '
+            "and no label lacked its features.</p>"
         )
     counts = sorted(report.orphans.groups.items(), key=lambda item: (-item[1], item[0]))
     rows = [
@@ -91,7 +93,12 @@ def rejected(report: Report) -> str:
         return '<section id="rejected"><h2>Rejected</h2><p class="note">Nothing was rejected.</p></section>'
     counts = sorted(tally.groups.items(), key=lambda item: (-item[1], item[0]))
     rows = [
-        [Cell(text(stage)), Cell(f"{count:,}", count), Cell(_long(reason)), Cell(_example(tally, (stage, reason)))]
+        [
+            Cell(text(stage)),
+            Cell(f"{count:,}", count),
+            Cell(text(reason, 240)),
+            Cell(_example(tally, (stage, reason))),
+        ]
         for (stage, reason), count in counts[:REASONS]
     ]
     rest = sum(count for _, count in counts[REASONS:])
@@ -110,17 +117,9 @@ def rejected(report: Report) -> str:
     )
 
 
-def _long(value: str) -> str:
-    return (
-        " ".join(text(value[at : at + 80]) for at in range(0, min(len(value), 240), 80))
-        if len(value) > 80
-        else text(value)
-    )
-
-
 def _example(tally: Tally, group: tuple[str, ...]) -> str:
     reason, _, payload = tally.examples[group].partition("\n")
-    return f'<small>{_long(reason)}</small><br><code class="payload">{_long(payload)}</code>'
+    return f'<small>{text(reason, 240)}</small><br><code class="payload">{text(payload, 240)}</code>'
 
 
 def drift(report: Report) -> str:

@@ -97,7 +97,7 @@ class Report:
         }.get(self.kind, "share of wrong answers")
 
 
-def gather(
+def collect(
     directory: Path,
     progress: Progress,
     *,

@@ -24,7 +24,11 @@ SMALL_POINTS = 60
 def by_key(report: Report) -> str:
     """Return small charts, the scatter of all keys, and the table."""
     reference = None if report.reference is None else report.contenders[report.reference].loss
-    found = measures.groups(report.outcomes.key, report.outcomes, reference, report.order) if report.rated else []
+    found = (
+        measures.groups(report.outcomes.key, report.outcomes, report.contenders[0].loss, reference, report.order)
+        if report.rated
+        else []
+    )
     if not found:
         return ""
     one = (
@@ -41,7 +45,9 @@ def by_segment(report: Report) -> str:
     if not report.rated:
         return ""
     reference = None if report.reference is None else report.contenders[report.reference].loss
-    found = measures.groups(report.outcomes.segment, report.outcomes, reference, report.order)
+    found = measures.groups(
+        report.outcomes.segment, report.outcomes, report.contenders[0].loss, reference, report.order
+    )
     if not found:
         return (
             '<section id="segments"><h2>Segment by segment</h2><p class="note">No outcome has a segment: events may'
@@ -99,7 +105,8 @@ def _funnel(report: Report, found: Sequence[Group]) -> str:
         )
         for g in shown
     ]
-    sides = '<span class="side up">worse than the rule</span><span class="side down">better than the rule</span>'
+    sides = '<span class="side up">worse than the rule</span>' if y.high > 0.0 else ""
+    sides += '<span class="side down">better than the rule</span>' if y.low < 0.0 else ""
     return (
         f"<figure><figcaption><b>The models do better than “{text(report.base.name)}” for {won:,} of {len(judged):,}"
         f" keys</b> with {ENOUGH} outcomes or more. Each dot is a key.{note}</figcaption>"

@@ -63,7 +63,7 @@ def window_for(count: int) -> int:
 
     Examples
     --------
-    >>> [window_for(n) for n in (10, 300, 4_000, 327_346)]
+    >>> [window_for(n) for n in (10, 300, 5_000, 327_346)]
     [20, 20, 100, 5000]
 
     """
@@ -149,7 +149,7 @@ def balanced(loss: Floats, y: Ints) -> float:
     return float((sums[sizes > 0] / sizes[sizes > 0]).mean()) if sizes.any() else math.nan
 
 
-def groups(codes: Ints, outcomes: Outcomes, reference: Floats | None, order: Ints) -> list[Group]:
+def groups(codes: Ints, outcomes: Outcomes, model: Floats, reference: Floats | None, order: Ints) -> list[Group]:
     """Return one group a code (negative codes are no group), largest first; O(n log n)."""
     by_code = order[np.argsort(codes[order], kind="stable")]  # within a group in order of arrival
     by_code = by_code[codes[by_code] >= 0]
@@ -158,7 +158,7 @@ def groups(codes: Ints, outcomes: Outcomes, reference: Floats | None, order: Int
     found, starts = np.unique(codes[by_code], return_index=True)
     made = []
     for code, rows in zip(found.tolist(), np.split(by_code, starts[1:])):
-        loss, half = outcomes.loss[rows], (len(rows) + 1) // 2
+        loss, half = model[rows], (len(rows) + 1) // 2
         base = math.nan if reference is None else float(reference[rows].mean())
         sure = math.inf if reference is None else margin(loss - reference[rows])
         late = float(loss[half:].mean()) if half < len(rows) else math.nan

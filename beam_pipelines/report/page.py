@@ -9,7 +9,7 @@ from importlib import resources
 
 import numpy as np
 
-from beam_pipelines.report import errors, flow, groups, scales
+from beam_pipelines.report import errors, flow, groups, manner, scales
 from beam_pipelines.report.charts import name, text
 from beam_pipelines.report.gather import RIVER, Report
 from beam_pipelines.report.read import Kind
@@ -20,7 +20,7 @@ def render(report: Report) -> str:
     parts = {
         "time": errors.over_time(report),
         "baselines": errors.contest(report),
-        "how": errors.in_which_way(report),
+        "how": manner.in_which_way(report),
         "keys": groups.by_key(report),
         "segments": groups.by_segment(report),
         "labels": flow.labels(report),
@@ -52,21 +52,18 @@ def render(report: Report) -> str:
 
 def head(report: Report) -> str:
     """Return the headline, the verdict and the tiles."""
-    facts = "".join(f"<dt>{text(key)}</dt><dd>{_wrapped(value)}</dd>" for key, value in report.facts.items())
-    about = f'<details class="facts"><summary>The run</summary><dl>{facts}</dl></details>' if facts else ""
+    facts = "".join(f"<dt>{text(key)}</dt><dd>{text(value, 800)}</dd>" for key, value in report.facts.items())
+    ran = f'<details class="facts"><summary>The run</summary><dl>{facts}</dl></details>' if facts else ""
+    about = f" {text(report.about, 800)}" if report.about else ""
     return (
-        f'<header><p class="eyebrow">{name(report.name)} <span>{_span(report)}</span></p><h1>{headline(report)}</h1>'
-        f"{verdict(report)}{lead(report)}{about}</header>{tiles(report)}"
+        f'<header><p class="eyebrow">{name(report.name)}{about}'
+        f" <span>{_span(report)}</span></p><h1>{headline(report)}</h1>"
+        f"{verdict(report)}{lead(report)}{ran}</header>{tiles(report)}"
     )
-
-
-def _wrapped(value: str) -> str:
-    return " ".join(text(value[at : at + 80]) for at in range(0, min(len(value), 800), 80))
 
 
 def lead(report: Report) -> str:
     """Return what ran, for whoever has never heard of it."""
-    about = f"{_wrapped(report.about)} " if report.about else ""
     says = {
         Kind.BINARY: "says yes or no",
         Kind.REGRESSION: "predicts a number",
@@ -79,10 +76,7 @@ def lead(report: Report) -> str:
         if report.kind is Kind.DETECTOR
         else "and learns when the true label arrives, which may be later"
     )
-    return (
-        f'<p class="lead">{about}Each key has a model of its own, which {says} for every event as it comes,'
-        f" {learns}.</p>"
-    )
+    return f'<p class="lead">Each key has a model of its own, which {says} for every event as it comes, {learns}.</p>'
 
 
 def _span(report: Report) -> str:
@@ -146,8 +140,12 @@ def verdict(report: Report) -> str:
     model = report.summaries[0]
     if model.balanced == model.balanced and base.balanced == base.balanced:
         lines.append(
-            f"With every label counted alike, the models are wrong on {scales.percent(model.balanced)}, "
+            f"Weighing all labels equally, the models are wrong on {scales.percent(model.balanced)}, "
             f"the rule on {scales.percent(base.balanced)}."
+        )
+    if report.kind is Kind.COST:
+        lines.append(
+            f"What the models' answers cost: {scales.number(float(report.outcomes.loss.mean()))} on average."
         )
     return (
         f'<p class="verdict"><span class="pill {standing}">{sign[standing]} {text(word[standing])}</span>'

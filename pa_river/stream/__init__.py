@@ -15,6 +15,7 @@ from pa_river.stream.records import (
     Snapshot,
     payload,
 )
+from pa_river.stream.snapshots import SnapshotStore, diff, rollback_event
 
 __all__ = [
     "OUTPUTS",
@@ -28,10 +29,13 @@ __all__ = [
     "Prediction",
     "Rejected",
     "Snapshot",
+    "SnapshotStore",
     "check_values",
     "checksum",
+    "diff",
     "event_from",
     "parse",
     "payload",
+    "rollback_event",
     "too_far_ahead",
 ]

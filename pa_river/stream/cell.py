@@ -7,7 +7,7 @@ from typing import Any
 from pa_river.state import StateError
 from pa_river.stream import control
 from pa_river.stream.buffers import Buffer, size_of
-from pa_river.stream.cell_state import FEATURES, LABEL, CellState
+from pa_river.stream.cell_state import FEATURES, INF, LABEL, CellState
 from pa_river.stream.order import NEW, InOrder, Marks
 from pa_river.stream.parsing import check_values, malformed
 from pa_river.stream.records import Event, Outcome, Output, Prediction
@@ -45,7 +45,8 @@ class Cell(CellState):
         """Handle everything whose deadline lies before `now`; a stale wake-up does nothing."""
         out: list[Output] = []
         if self.generation is not None and self.deadline() < now:
-            self.expire(now, out)
+            is_held = isinstance(self.marks, InOrder) and len(self.marks) > 0
+            self.expire(now, INF if is_held else self.idle_deadline(), out)
             self.clock = max(self.clock, now)
         return out
 
@@ -105,9 +106,9 @@ class Cell(CellState):
             return
         time = event.time
         if self.generation is not None and time > self.clock:
-            heap, marks = self._deadlines, self.marks
-            if heap and heap[0][0] < time or self.idle_deadline() < time:
-                self.expire(time, out)
+            if self.earliest() < time:
+                marks = self.marks
+                self.expire(time, self.idle_deadline(), out)
                 if self.generation is None:
                     self.marks = marks  # the sources go on counting where they were
         if self.generation is None:
@@ -180,7 +181,6 @@ class Cell(CellState):
         kind = self.settings.kind
         try:
             y = kind.normalise(event.y)
-            size = size_of(y)
         except ValueError as error:
             self.reject(event, "validate", str(error), out)
             return
@@ -193,6 +193,11 @@ class Cell(CellState):
         elif id in self.early.entries:
             self._repeated(event, id, self.early.content(id)[0] == y, out)
         else:
+            try:
+                size = size_of(y)
+            except ValueError as error:
+                self.reject(event, "validate", str(error), out)
+                return
             self.early.add(id, event.time, size, (y, event.w, event.segment))
             self.arm(event.time, LABEL, id)
             while self._is_over(self.early):
@@ -225,11 +230,11 @@ class Cell(CellState):
                 self._answer(event, id, y, out)
             return True
         seen = self.seen.get(id, self.clock)
-        if seen is None or seen.how == NO_FEATURES:
+        if seen is None or seen[0] == NO_FEATURES:
             return False
-        if seen.how != CONTROL and seen.x != digest_x(x):
+        if seen[0] != CONTROL and seen[1] != digest_x(x):
             self.reject(event, "validate", "id seen before with other features", out)
-        elif y is None and seen.how != CONTROL:
+        elif y is None and seen[0] != CONTROL:
             self.count("duplicates")
         else:
             self._again(event, id, seen, y, out)
@@ -237,12 +242,12 @@ class Cell(CellState):
 
     def _again(self, event: Event, id: str, seen: Seen, y: Any, out: list[Output]) -> None:
         """A label whose id has ended already."""
-        if seen.how == CONTROL:
+        if seen[0] == CONTROL:
             self.reject(event, "validate", "id is that of a control event", out)
-        elif seen.how == UNLABELLED:
+        elif seen[0] == UNLABELLED:
             self.orphan("late", id, event.time, y, None, out)
         else:
-            self._repeated(event, id, seen.y == digest_y(y), out)
+            self._repeated(event, id, seen[2] == digest_y(y), out)
 
     def _repeated(self, event: Event, id: str, same: bool, out: list[Output]) -> None:
         if same:

@@ -9,7 +9,7 @@ from typing import Any
 from pa_river.state import StateError, pack, unpack
 from pa_river.stream import sections
 from pa_river.stream.buffers import Buffer
-from pa_river.stream.order import InOrder, Marks
+from pa_river.stream.order import InOrder, Marks, highest
 from pa_river.stream.records import Event, Orphan, Output, Rejected, Snapshot, payload
 from pa_river.stream.sections import Section
 from pa_river.stream.seen import NO_FEATURES, UNLABELLED, SeenRing, digest_x, digest_y
@@ -84,8 +84,13 @@ class CellState:
         return sections.join(self._sections)
 
     def snapshot(self, reason: str) -> Snapshot:
-        """The model and the whole cell as a record."""
-        cell = self.dumps()
+        """The model and the cell as a record.
+
+        Events that wait for their predecessor are not in it: its marks say that they are still to come, and which
+        ones had come already is a matter of arrival.
+        """
+        self.dumps()
+        cell = sections.join({number: part for number, part in self._sections.items() if number != sections.WAITING})
         generation = 0 if self.generation is None else self.generation
         return Snapshot(self.key, generation, self.version, self.clock, reason, self.model_bytes(), cell)
 
@@ -153,40 +158,50 @@ class CellState:
             if len(self._deadlines) > 64 + 2 * (len(self.pending.entries) + len(self.early.entries)):
                 self._rebuild_deadlines()
 
+    def earliest(self) -> float:
+        """A bound from below on `deadline`, without a look at what was answered since."""
+        if not self.live:
+            return -INF
+        heap, ttl = self._deadlines, self.settings.idle_ttl
+        due = heap[0][0] if heap else INF
+        return due if ttl is None else min(due, self.last + ttl)
+
     def deadline(self) -> float:
-        """The earliest deadline of anything in the cell; inf if nothing is due ever."""
-        settings = self.settings
-        if settings.label_ttl is None and settings.idle_ttl is None:
-            return INF
+        """When the cell wants to be woken; inf if nothing is due ever.
+
+        No key is idle while events wait for their predecessor: the end of the input frees them.
+        """
         if not self.live:
             self.touch()
-        heap, ttl = self._deadlines, settings.label_ttl
-        while heap and ttl is not None:  # the answered ones are taken out when they come to the top
+        is_held = isinstance(self.marks, InOrder) and len(self.marks) > 0
+        return min(self._label_deadline(), INF if is_held else self.idle_deadline())
+
+    def idle_deadline(self) -> float:
+        """When the key leaves, if no event comes."""
+        ttl = self.settings.idle_ttl
+        return INF if ttl is None else self.last + ttl
+
+    def expire(self, clock: float, idle: float, out: list[Output]) -> None:
+        """Handle every deadline before `clock`, in order; that of an idle key takes all and ends the generation."""
+        while (due := self._label_deadline()) < clock and due <= idle:
+            _, which, _, id = heappop(self._deadlines)
+            (self.drop_label if which else self.drop_features)(id, due, out)
+        if idle < clock:
+            self.clock = max(self.clock, idle)
+            self.flush(idle, out)
+            out.append(self.snapshot("idle"))
+            self.clear()
+
+    def _label_deadline(self) -> float:
+        """The first deadline of what waits; the answered ones leave the heap when they come to its top."""
+        heap, ttl = self._deadlines, self.settings.label_ttl
+        while heap and ttl is not None:
             due, which, _, id = heap[0]
             entry = (self.early if which else self.pending).entries.get(id)
             if entry is not None and entry[0] + ttl == due:
-                break
+                return due
             heappop(heap)
-        return min(heap[0][0] if heap else INF, self.idle_deadline())
-
-    def idle_deadline(self) -> float:
-        ttl = self.settings.idle_ttl
-        if ttl is None or isinstance(self.marks, InOrder) and len(self.marks):
-            return INF  # no key is idle while events wait for their turn: the end of the input frees them
-        return self.last + ttl
-
-    def expire(self, clock: float, out: list[Output]) -> None:
-        """Handle every deadline before `clock`, in order; the idle one takes everything and ends the generation."""
-        while (due := self.deadline()) < clock:
-            if self._deadlines and self._deadlines[0][0] <= self.idle_deadline():
-                _, which, _, id = heappop(self._deadlines)
-                (self.drop_label if which else self.drop_features)(id, due, out)
-            else:
-                self.clock = max(self.clock, due)
-                self.flush(due, out)
-                out.append(self.snapshot("idle"))
-                self.clear()
-                return
+        return INF
 
     def flush(self, time: float, out: list[Output]) -> None:
         """Everything that waits leaves, in order of its event time."""
@@ -252,12 +267,7 @@ class CellState:
         self._sections = sections.split(data)
         self._data = data
         self.live = False
-        if sections.HEAD not in self._sections:
-            raise StateError("a cell without a head")
-        head = unpack(self._sections[sections.HEAD].open())
-        if not (isinstance(head, tuple) and len(head) == 6):
-            raise StateError("the head of a cell is not what was written")
-        self.clock, self.last, self.generation, self.version, self.parent, self.counts = head
+        self.clock, self.last, self.generation, self.version, self.parent, self.counts = _head(self._sections)
 
     def _put(self, number: int, blob: bytes) -> None:
         present = self._sections.get(number)
@@ -268,3 +278,25 @@ class CellState:
 _OPENED = frozenset((
     sections.MARKS, sections.MODEL, sections.SEEN, sections.PENDING, sections.EARLY, sections.WAITING,
 ))
+
+
+def with_model(cell: bytes, model: bytes, *, version: int, parent: int) -> bytes:
+    """A cell's bytes with another model in them, as the given version; nothing else changes."""
+    parts = sections.split(cell)
+    clock, last, generation, _, _, counts = _head(parts)
+    parts[sections.HEAD] = sections.section(pack((clock, last, generation, version, parent, counts)))
+    parts[sections.MODEL] = sections.section(model)
+    return sections.join(parts)
+
+
+def high_marks(cell: bytes) -> dict[str, int]:
+    """The highest sequence number that a cell has handled of each source."""
+    parts = sections.split(cell) if cell else {}
+    return highest(parts[sections.MARKS].open()) if sections.MARKS in parts else {}
+
+
+def _head(parts: dict[int, Section]) -> tuple[float, float, int | None, int, int | None, dict[str, int]]:
+    head = unpack(parts[sections.HEAD].open()) if sections.HEAD in parts else None
+    if not (isinstance(head, tuple) and len(head) == 6 and tuple(map(type, head[:2])) == (float, float)):
+        raise StateError("the head of a cell is missing or not what was written")
+    return head

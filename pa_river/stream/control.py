@@ -107,7 +107,7 @@ def _is_repeated(cell: CellState, event: Event, id: str, out: list[Output]) -> b
     seen = cell.seen.get(id, cell.clock)
     if seen is None and id not in cell.pending.entries and id not in cell.early.entries:
         return False
-    if seen is not None and seen.how == CONTROL and seen.y == _digest(event):
+    if seen is not None and seen[0] == CONTROL and seen[2] == _digest(event):
         cell.count("duplicates")
     else:
         cell.reject(event, "control", "id seen before", out)

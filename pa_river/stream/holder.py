@@ -101,10 +101,11 @@ class Holder:
         self._settings = settings
         self._cells: dict[str, Cell] = {}
         self._asleep: dict[str, tuple[float, bytes]] = {}  # next deadline and bytes of cells that no event touched
-        self._armed = _INF
+        self._armed = self._armed_for = _INF  # the timer, and the deadline it was set for
         self._news: dict[str, int] = {}
         if data is not None:
             cells, self._armed = sections.split_cells(data)
+            self._armed_for = self._armed - 0.001  # at most: no later deadline than this needs a new timer
             self._asleep = {name: (due, blob) for name, due, blob in cells}
 
     def on_event(self, event: Event) -> list[Output]:
@@ -120,7 +121,7 @@ class Holder:
     def on_due(self, now: float) -> list[Output]:
         """A timer fired at `now` (event-time seconds): handle what is due before it. A stale one does nothing."""
         if now >= self._armed:
-            self._armed = _INF
+            self._armed = self._armed_for = _INF
         dues = {name: cell.deadline() for name, cell in self._cells.items()}
         dues.update({name: due for name, (due, _) in self._asleep.items()})
         outputs: list[Output] = []
@@ -147,15 +148,18 @@ class Holder:
         To ask is to arm: set the timer that is returned. A whole number of milliseconds, rounded up, plus one, so that
         a timer cut to milliseconds still fires after the deadline.
         """
-        due = min([cell.deadline() for cell in self._cells.values()], default=_INF)
+        cells = self._cells.values()
+        if not self._asleep and all([cell.earliest() >= self._armed_for for cell in cells]):
+            return None
+        due = min([cell.deadline() for cell in cells], default=_INF)
         if self._asleep:
             due = min(due, min(due for due, _ in self._asleep.values()))
-        if due == _INF:
+        if due >= self._armed_for:
             return None
         wake = (math.ceil(due * 1000.0) + 1) / 1000.0
         if wake >= self._armed:
             return None
-        self._armed = wake
+        self._armed, self._armed_for = wake, due
         return wake
 
     def dumps(self) -> bytes | None:
@@ -208,7 +212,7 @@ class Holder:
         _add(self._news, cell.news)
         del self._cells[cell.key]
         if not self._cells and not self._asleep:
-            self._armed = _INF
+            self._armed = self._armed_for = _INF
 
 
 def _add(totals: dict[str, int], counts: dict[str, int]) -> None:

@@ -26,9 +26,10 @@ class Marks:
     def __init__(self, blob: bytes = b"") -> None:
         self._blob: bytes | None = blob
         self._numbers: dict[str, deque[int]] = {}
-        for source, (first, steps) in (unpack(blob) if blob else {}).items():
-            numbers = np.frombuffer(steps, "<u4").astype(np.int64) if isinstance(steps, bytes) else steps
-            self._numbers[source] = deque((first + np.cumsum(numbers)).tolist(), WINDOW)
+        for source, kept in (unpack(blob) if blob else {}).items():
+            if type(kept) is int:
+                raise StateError("the marks of a cell are those of order='sequence'")
+            self._numbers[source] = deque(_numbers(*kept), WINDOW)
 
     def admit(self, source: str, seq: int) -> str:
         """Mark a number: NEW, DUPLICATE (in the window, seen) or TOO_OLD (below it); `ValueError`: too many sources."""
@@ -164,6 +165,19 @@ class InOrder:
                 columns = np.array(seqs, np.int64), np.array(sizes, np.int64), lengths
                 self._waiting_blob = pack((pack_ids(sources), *columns, b"".join(blobs)))
         return self._waiting_blob
+
+
+def highest(marks: bytes) -> dict[str, int]:
+    """The highest number handled of each source, from a section of marks of either order."""
+    high: dict[str, int] = {}
+    for source, kept in unpack(marks).items():
+        high[source] = kept - 1 if type(kept) is int else _numbers(*kept)[-1]
+    return high
+
+
+def _numbers(first: int, steps: Any) -> list[int]:
+    numbers = np.frombuffer(steps, "<u4").astype(np.int64) if isinstance(steps, bytes) else steps
+    return (first + np.cumsum(numbers)).tolist()  # type: ignore[no-any-return]
 
 
 def _event(kept: Event | bytes) -> Event:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections import OrderedDict
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,13 +18,8 @@ ANSWERED, UNLABELLED, NO_FEATURES, CONTROL = range(4)
 _NUMERIC = frozenset((bool, int, float))
 
 
-class Seen(NamedTuple):
-    """What is kept of an id: how it ended, digests of its features and its label, the cell's time then."""
-
-    how: int
-    x: int
-    y: int
-    time: float
+#: What is kept of an id: how it ended, digests of its features and its label, the cell's time then.
+Seen: TypeAlias = tuple[int, int, int, float]
 
 
 class SeenRing:
@@ -43,22 +38,18 @@ class SeenRing:
     def get(self, id: str, clock: float) -> Seen | None:
         """What is known of an id, if it ended no longer ago than the label's time to live."""
         seen = self.ids.get(id)
-        return seen if seen is not None and clock - seen.time <= self._ttl else None
+        return seen if seen is not None and clock - seen[3] <= self._ttl else None
 
     def add(self, id: str, how: int, x: int, y: int, time: float) -> None:
         """Remember an id; the oldest and those beyond the time to live make room."""
         ids = self.ids
-        ids[id] = Seen(how, x, y, time)
-        ids.move_to_end(id)
-        while len(ids) > self._size or time - next(iter(ids.values())).time > self._ttl:
+        if id in ids:
+            del ids[id]
+        ids[id] = (how, x, y, time)
+        if len(ids) > self._size:
             ids.popitem(last=False)
-            if not ids:
-                break
-        self._blob = None
-
-    def remove(self, id: str) -> None:
-        """Forget an id, which is about to wait again."""
-        del self.ids[id]
+        while time - next(iter(ids.values()))[3] > self._ttl:  # stops at the new one at the latest
+            ids.popitem(last=False)
         self._blob = None
 
     def encode(self) -> bytes:
@@ -77,7 +68,7 @@ class SeenRing:
         names = unpack_ids(ids)
         if digests.shape != (2, len(names)) or not len(names) == len(how) == len(times):
             raise StateError("the columns of the seen ids differ in length")
-        self.ids = OrderedDict(zip(names, map(Seen, how, digests[0].tolist(), digests[1].tolist(), times.tolist())))
+        self.ids = OrderedDict(zip(names, zip(how, digests[0].tolist(), digests[1].tolist(), times.tolist())))
 
 
 def digest_x(x: Any) -> int:

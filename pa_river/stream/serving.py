@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 from collections.abc import Callable, Mapping
@@ -88,6 +89,9 @@ class Served:
         kind = self._kind
         model = self._live if self._live is not None else self.live
         self._stale = True
+        if kind.atomic and kind.supervised and not kind.takes_id and w is None:
+            model.learn_one(x, y)
+            return
         _learn(kind, model, x, y, w, id)
         if not kind.atomic:
             since = self._since
@@ -102,6 +106,7 @@ class Served:
         self._live = None
         for example in self._since:
             _learn(self._kind, self.live, *example)
+        self._stale = bool(self._since)
         self.encode()  # the next failure finds nothing to repeat
 
     def unlearn(self, id: str) -> None:
@@ -221,20 +226,27 @@ def _finite(value: float) -> float:
 
 
 def _loss(model: Any, supervised: bool) -> Callable[[Any, Any], float | None]:
+    """How far a prediction is from its label; module functions, so that the settings can be sent to workers."""
     last = getattr(model, "_last_step", model)
     if not supervised:
-        return lambda y, prediction: None
+        return _no_loss
     if isinstance(last, base.Regressor):
         return _absolute
     cost = getattr(last, "cost", None)
-    if isinstance(last, base.Classifier) and isinstance(cost, Mapping):
-        return lambda y, prediction: 0.0 if y == prediction else _cost(cost.get(y, {}).get(prediction))
-    if isinstance(last, base.Classifier) and callable(cost):
-        return lambda y, prediction: 0.0 if y == prediction else _cost(cost(y, prediction))
+    if isinstance(last, base.Classifier) and (isinstance(cost, Mapping) or callable(cost)):
+        return functools.partial(_priced, cost)
     return _share
 
 
-def _cost(value: Any) -> float | None:
+def _no_loss(y: Any, prediction: Any) -> float | None:
+    return None
+
+
+def _priced(cost: Any, y: Any, prediction: Any) -> float | None:
+    """A mapping {y: {prediction: cost}} or a function of both; None where it has no entry."""
+    if y == prediction:
+        return 0.0
+    value = cost(y, prediction) if callable(cost) else cost.get(y, {}).get(prediction)
     return None if value is None else _finite(float(value))
 
 

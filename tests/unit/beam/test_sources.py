@@ -14,11 +14,13 @@ from pa_river.stream.parsing import MAX_LINE
 
 
 def read(paths, reader=None, order="arrival"):
-    """[(position, Event or Rejected)] as the source's DoFn yields them, the two outputs in one list."""
+    """[(position, Event or Rejected)] that the source's DoFn yields, by position; of one key in the order yielded."""
     found = []
     for element in ReadEvents(paths, reader or JsonLines(), order).process(None):
-        found.append(element.value if hasattr(element, "tag") else element[1])
-    return found
+        batch = element.value if hasattr(element, "tag") else element[1]
+        assert [position for position, _ in batch] == sorted(position for position, _ in batch)
+        found += batch
+    return sorted(found, key=lambda entry: entry[0])
 
 
 def line(key, id, time, **rest):
