@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pa_river._version import __version__
+from pa_river.averaged import Averaged, AveragedClassifier, AveragedMultiLabelClassifier, AveragedRegressor
 from pa_river.baselines import MIRAClassifier, MulticlassPerceptron
 from pa_river.binary import PAClassifier
 from pa_river.cost_sensitive import PACostSensitive
@@ -15,7 +16,7 @@ from pa_river.state import StateError, dumps, loads
 from pa_river.steps import PA, PA1, PA2, StepRule
 
 __all__ = [
-    "MIRAClassifier", "MulticlassPerceptron", "PA", "PA1", "PA2", "PAClassifier", "PACostSensitive", "PAJoint",
-    "PAMulticlass", "PAMultilabel", "PARegressor", "PASequence", "StateError", "StepRule", "__version__", "dumps",
-    "loads",
+    "Averaged", "AveragedClassifier", "AveragedMultiLabelClassifier", "AveragedRegressor", "MIRAClassifier",
+    "MulticlassPerceptron", "PA", "PA1", "PA2", "PAClassifier", "PACostSensitive", "PAJoint", "PAMulticlass",
+    "PAMultilabel", "PARegressor", "PASequence", "StateError", "StepRule", "__version__", "dumps", "loads",
 ]

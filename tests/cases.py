@@ -87,12 +87,24 @@ REGRESSION = [
          X, strategies.targets, bad_y=NOT_A_TARGET),
 ]
 
-#: Models that move by a step rule along one direction.
+#: Taggers: x is a list of three records, y of three tags, so that they fit however they are drawn.
+OF_RECORDS = "draws x as one record; tests/properties/test_sequences.py draws sentences"
+SEQUENCES = [
+    *[case for more in ({}, {"update": "max_loss"}, {"average": True}) for case in by_rule(
+        f"PASequence {more}", lambda rule, more=more: pa_river.PASequence(rule, **more),
+        st.lists(X, min_size=3, max_size=3), st.lists(st.sampled_from(["A", "B", 1, ("C", 2)]), min_size=3, max_size=3),
+        bad_y=("ABC", None, ["A", "B"], ["A", "B", None], ["A", "B", ["C"]], ["A", "B", float("nan")]),
+        poison=lambda x, value: [*x[:2], {**x[2], "poisoned": value}],
+        exceptions={"number types": OF_RECORDS, "scales": OF_RECORDS},
+    )],
+]
+
+#: Models that move by a step rule along one direction of records; test_sequences.py has the properties of sentences.
 STEPS = [*BINARY, *REGRESSION]
 #: Models whose weights are linear in feature names.
 LINEAR = [*BINARY, *REGRESSION]
-ALL = [*STEPS]
+ALL = [*STEPS, *SEQUENCES]
 #: Models with a River base class: `check_estimator` runs over them.
-RIVER = ALL
+RIVER = STEPS
 #: Models with learn_many and predict_many.
 BATCH = [*BINARY, *REGRESSION]
