@@ -61,7 +61,7 @@ class Served:
     """One key's model: bytes until it is used, live then, and again as it was if a call on it fails.
 
     Our own learners change nothing when they raise. Any other model is rebuilt from its last encoded state and the
-    examples since (measured: cheaper an event than a copy of its transformers, see docs/decisions).
+    examples since (measured: cheaper an event than a copy of its transformers, see docs/decisions/0004).
     """
 
     __slots__ = ("_kind", "_blob", "_live", "_since", "_stale")
