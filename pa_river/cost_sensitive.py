@@ -11,6 +11,7 @@ import numpy as np
 from river import base
 
 from pa_river import _validate, labels, prototypes, state, steps
+from pa_river.features import short
 from pa_river.terms import Features, Term, Violation
 
 #: {right: {predicted: cost}}, or a function of (right, predicted).
@@ -145,12 +146,12 @@ def worst(
 def _table(owner: str, cost: Any) -> dict[Hashable, dict[Hashable, float]]:
     """Return the costs of a mapping for every ordered pair of its labels, checked; `ValueError` if one is missing."""
     if not (isinstance(cost, Mapping) and all(isinstance(row, Mapping) for row in cost.values())):
-        raise ValueError(f"{owner}(cost=...) must be {{y: {{r: cost}}}} or a callable of y and r, got {cost!r:.80}")
+        raise ValueError(f"{owner}(cost=...) must be {{y: {{r: cost}}}} or a callable of y and r, got {short(cost)}")
     table: dict[Hashable, dict[Hashable, float]] = {}
     for y, row in cost.items():
         if (y := labels.label(y)) in table:
             raise ValueError(f"{owner}(cost=...): the label {y!r} appears twice")
-        table[y] = {labels.label(r): _checked(owner, y, r, value) for r, value in row.items()}
+        table[y] = {r: _checked(owner, y, r, value) for r, value in zip(map(labels.label, row), row.values())}
     for y, costs in table.items():
         for r in costs:
             if r not in table:
@@ -162,10 +163,14 @@ def _table(owner: str, cost: Any) -> dict[Hashable, dict[Hashable, float]]:
 
 
 def _checked(owner: str, y: Hashable, r: Any, value: Any) -> float:
-    number = value.item() if isinstance(value, np.generic) else value
-    if not (isinstance(number, numbers.Real) and 0 <= number < math.inf):
+    try:
+        # a bool is a cost too: `lambda y, r: y != r` counts mistakes
+        number = float(value) if isinstance(value, (numbers.Real, np.bool_)) else math.nan
+    except OverflowError:  # an int beyond float range
+        number = math.inf
+    if not 0.0 <= number < math.inf:
         raise ValueError(f"{owner}(cost=...): the cost of {r!r} where {y!r} is right must be a finite number >= 0, "
-                         f"got {value!r}")
-    if number and labels.label(r) == y:
-        raise ValueError(f"{owner}(cost=...): the cost of {y!r} where it is right must be 0, got {value!r}")
-    return float(number)
+                         f"got {short(value)}")
+    if number and r == y:
+        raise ValueError(f"{owner}(cost=...): the cost of {y!r} where it is right must be 0, got {short(value)}")
+    return number

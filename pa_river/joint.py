@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 from river import base
 
 from pa_river import _validate, batch, cost_sensitive, labels, state, steps
-from pa_river.features import features
+from pa_river.features import features, short
 from pa_river.learner import PALearner
 from pa_river.stores import LinearStore
 from pa_river.terms import Features, Name, Term, Violation
@@ -37,8 +37,8 @@ class PAJoint(PALearner[dict[Hashable, float]], base.Estimator):
     rule
         Step rule; `PA1(C=1.0)` if None. `C` caps `tau`, in weight per unit of feature.
     cost
-        What it costs to predict r where y is right, a callable cost(y, r) or `{y: {r: cost}}`, finite and >= 0; the
-        margin is its square root. None for a margin of 1 against the best other candidate, whatever `update` says.
+        What it costs to predict r where y is right, as `{y: {r: cost}}` or a callable cost(y, r), finite and >= 0;
+        the margin is its square root. None for a margin of 1 against the best other candidate, whatever `update` says.
     update
         With a cost, which constraint a step satisfies: "prediction", that of the predicted output, passive whenever
         the prediction is right; or "max_loss", the one broken most.
@@ -46,10 +46,10 @@ class PAJoint(PALearner[dict[Hashable, float]], base.Estimator):
     Notes
     -----
     x is whatever `phi` takes; outputs are hashable, and y must be a candidate where the candidates are a list. Loss
-    w . phi(x, q) - w . phi(x, y) + margin, q the output picked; the direction is phi(x, y) - phi(x, q), and one of length
-    0 moves nothing. There is no intercept: a constant feature cancels in the difference. Raises `ValueError` naming a
-    feature that is not finite, before any weight moves. `loads` wants the callables back. O(candidates * features).
-    Source: Crammer et al., Online Passive-Aggressive Algorithms, JMLR 7, 2006, sections 7 to 9.
+    w . phi(x, q) - w . phi(x, y) + margin, q the output picked; the direction is phi(x, y) - phi(x, q), and one of
+    length 0 moves nothing. There is no intercept: a constant feature cancels in the difference. Raises `ValueError`
+    naming a feature that is not finite, before any weight moves. `loads` wants the callables back. O(candidates *
+    features). Source: Crammer et al., Online Passive-Aggressive Algorithms, JMLR 7, 2006, sections 7 to 9.
 
     Examples
     --------
@@ -71,9 +71,9 @@ class PAJoint(PALearner[dict[Hashable, float]], base.Estimator):
     ):
         owner = type(self).__name__
         if not callable(phi):
-            raise ValueError(f"{owner}(phi=...) must be a callable phi(x, y), got {phi!r:.80}")
-        if not (callable(candidates) or isinstance(candidates, (list, tuple))):
-            raise ValueError(f"{owner}(candidates=...) must be a list, tuple or callable of x, got {candidates!r:.80}")
+            raise ValueError(f"{owner}(phi=...) must be a callable phi(x, y), got {short(phi)}")
+        if not (callable(candidates) or isinstance(candidates, (tuple, list))):
+            raise ValueError(f"{owner}(candidates=...) must be a tuple or a callable, got {short(candidates)}")
         _validate.require_instance(owner, "rule", rule, steps.StepRule, "PA(), PA1(C) or PA2(C)")
         self.phi = phi
         self.candidates = candidates
@@ -119,7 +119,7 @@ class PAJoint(PALearner[dict[Hashable, float]], base.Estimator):
         phis = outputs.phis
         if y not in phis:
             if not callable(self.candidates):
-                raise ValueError(f"{type(self).__name__}: y must be one of the candidates, got {y!r:.80}")
+                raise ValueError(f"{type(self).__name__}: y must be one of the candidates, got {short(y)}")
             # a search may have missed the right output: it is no prediction, but it has features and a score
             phis = {**phis, y: features(self.phi(outputs.x, y))}
             scores = {**scores, y: self._store.score(phis[y])}

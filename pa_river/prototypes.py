@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from pa_river import _proba, _validate, batch, labels, state, steps, stores
+from pa_river.features import short
 from pa_river.learner import Learner, PALearner
 from pa_river.terms import Name
 
@@ -81,8 +82,8 @@ class LabelLearner(Learner[list[float]]):
     def _get_state(self) -> dict[str, Any]:
         for label in self._known:
             if not _storable(label):
-                raise state.StateError(f"the label {label!r:.80} cannot be stored: only str, bytes, int, finite float, "
-                                       f"bool and tuples of these can")
+                raise state.StateError(f"the label {short(label)} cannot be stored: only str, bytes, int, finite "
+                                       f"float, bool and tuples of these can")
         return {**super()._get_state(), "labels": list(self._known)}
 
     def _set_state(self, values: dict[str, Any]) -> None:
@@ -154,10 +155,10 @@ class Declaring:
 def declared(owner: str, names: Any) -> tuple[Hashable, ...]:
     """Return the labels that a user declares, normalised; `ValueError` unless they are a list or tuple of labels."""
     if not isinstance(names, (list, tuple)):
-        raise ValueError(f"{owner}(labels=...) must be a list or tuple of labels, got {names!r:.80}")
+        raise ValueError(f"{owner}(labels=...) must be a list or tuple of labels, got {short(names)}")
     known = tuple(labels.label(name) for name in names)
     if len(set(known)) != len(known):
-        raise ValueError(f"{owner}(labels=...) has equal labels: {names!r:.80}")
+        raise ValueError(f"{owner}(labels=...) has equal labels: {short(names)}")
     return known
 
 

@@ -16,11 +16,14 @@ FLOORS = [
     ["_pack"],
     ["_river_state"],
     ["state"],
-    ["_validate", "features", "_loops"],
-    ["labels"],
-    ["steps", "batch", "stores"],
+    ["_validate", "features", "_loops", "_proba"],
+    ["labels", "rows", "tokens"],
+    ["steps", "batch", "stores", "decode"],
+    ["chain"],
     ["learner"],
-    ["binary", "regression"],
+    ["prototypes"],
+    ["binary", "regression", "multiclass", "multilabel", "cost_sensitive", "baselines", "metrics"],
+    ["joint", "sequence", "averaged"],
     ["stream"],
 ]
 

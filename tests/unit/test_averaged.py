@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from river import base, checks, compose, evaluate, linear_model, metrics, preprocessing
+from river import base, compose, evaluate, linear_model, metrics, preprocessing
 
 import pa_river
 from pa_river import (
@@ -167,14 +167,6 @@ def test_it_is_what_the_model_is():
 def test_what_is_no_linear_learner_is_refused(model):
     with pytest.raises(ValueError, match=r"Averaged\(model=...\)"):
         Averaged(model)
-
-
-@pytest.mark.parametrize("model", [PAClassifier(), PAMulticlass(), PARegressor(), PAMultilabel()], ids=repr)
-def test_rivers_own_checks_pass(model):
-    averaged = Averaged(model)
-    for check in checks.yield_checks(averaged):
-        if check.__name__ not in averaged._unit_test_skips():
-            check(averaged.clone())
 
 
 def test_it_works_in_a_pipeline_of_river_and_helps_where_labels_are_noisy():
