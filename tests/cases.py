@@ -166,4 +166,4 @@ LINEAR = [*BINARY, *REGRESSION, *PROTOTYPES, *AVERAGED, AVERAGED_REGRESSOR]
 #: Models with a River base class: `check_estimator` runs over them.
 RIVER = [case for case in ALL if "river" not in case.exceptions and isinstance(case.build(), RIVER_BASES)]
 #: Models with learn_many and predict_many over tables.
-BATCH = [*BINARY, *REGRESSION, *PROTOTYPES, *AVERAGED]
+BATCH = [*BINARY, *REGRESSION, *PROTOTYPES, *AVERAGED[:2]]

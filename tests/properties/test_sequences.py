@@ -1,4 +1,4 @@
-"""The rules and bounds that `test_rules.py` draws over records, over sentences: scales, directions, bounds of the paper."""
+"""Over sentences, what `test_rules.py` draws over records: scales, directions, batches; and the bounds of the paper."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_batch_of_sentences_equals_the_loop_and_a_bad_one_learns_nothing(case,
 @pytest.mark.parametrize("rule", RULES, ids=repr)
 @given(stream=st.lists(sentences(st.floats(-5, 5)), max_size=8), u=comparators)
 def test_the_master_inequality_holds_on_every_stream(rule, update, stream, u):
-    """Lemma 1: sum tau_t (2 l_t - tau_t |d_t|^2 - 2 l*_t) <= |u|^2, l* the loss of any comparator on the same constraint."""
+    """Lemma 1: sum tau_t (2 l_t - tau_t |d_t|^2 - 2 l*_t) <= |u|^2, l* the comparator's loss on the same constraint."""
     model, left, size = declared(rule, update=update), 0.0, 1.0
     start = distance(model, u)
     for x, y in stream:
@@ -131,7 +131,7 @@ def test_the_master_inequality_holds_on_every_stream(rule, update, stream, u):
             left += tau * (2.0 * violation.loss - tau * violation.norm**2 - 2.0 * theirs)
             size += tau * (2.0 * violation.loss + tau * violation.norm**2 + 2.0 * theirs)
         model.learn_one(x, y)
-    # the three sentences that declare the tags are part of no bound: what they left is the start
+    # the sentences that declare the tags come before the stream: |w_1 - u|^2 stands where the paper has |u|^2
     assert left <= start - distance(model, u) + 1e-9 * size
     assert left <= start + 1e-9 * size
 
