@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 from river import base
 
 from pa_river import _validate, batch, chain, decode, labels, prototypes, state, steps
@@ -43,7 +44,8 @@ class Scores:
         if self._sums is None or not self._examples:
             return self.current
         past = self._sums.lattice(self._phi, self._tags)
-        return Lattice(*(now - sums / self._examples for now, sums in zip(self.current, past)))
+        with np.errstate(over="ignore"):  # decoding tells, in words, of a score that is not finite
+            return Lattice(*(now - sums / self._examples for now, sums in zip(self.current, past)))
 
     @cached_property
     def answer(self) -> list[int]:
