@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import shutil
 import sys
@@ -40,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         folder = sinks.prepare(args.output, args.output if args.resume else None)
         build(root, args, spec, reader, folder)
-        with progress.bar("read", "events"), _runner_log(args.verbose):
+        with progress.bar("read", "events"), _runner_log(args.verbose), _rare_collections():
             result = root.run()
             result.wait_until_finish()
         counted = counts_of(result)
@@ -128,6 +129,17 @@ def _runner_log(verbose: bool) -> Iterator[None]:
         yield
     finally:
         logging.disable(before)
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Let the cyclic collector walk the cells, which live until the end and hold no cycles, a tenth as often."""
+    before = gc.get_threshold()
+    gc.set_threshold(50_000, 20, 20)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _fail(reason: BaseException | str, code: int) -> int:

@@ -107,6 +107,9 @@ class Cell(CellState):
             self.reject(event, "validate", fault, out)
             return
         time = event.time
+        if type(time) is not float:  # an int of an event built by hand: stored and written as the float it equals
+            time = float(time)
+            event = event._replace(time=time)
         if self.generation is not None and time > self.clock:
             if self.earliest() < time:
                 marks = self.marks
@@ -119,6 +122,8 @@ class Cell(CellState):
             self.clock = time
         if time > self.last:
             self.last = time
+        if not self.settings.kind.atomic:
+            self.model.begin()
         if event.op is not None:
             control.handle(self, event, out)
         elif event.x is not None:

@@ -173,7 +173,7 @@ class CellState:
     def idle_deadline(self) -> float:
         """When the key leaves, if no event comes."""
         ttl = self.settings.idle_ttl
-        return INF if ttl is None else self.last + ttl
+        return INF if ttl is None or self.generation is None else self.last + ttl
 
     def expire(self, clock: float, idle: float, out: list[Output]) -> None:
         """Handle every deadline before `clock`, in order; that of an idle key takes all and ends the generation."""
