@@ -163,7 +163,10 @@ def test_it_is_what_the_model_is():
     assert labels.of(Averaged(PAClassifier())) is labels.binary and labels.of(Averaged(PARegressor())) is labels.target
 
 
-@pytest.mark.parametrize("model", [None, 1, linear_model.PAClassifier(), pa_river.PASequence(), PAClassifier], ids=repr)
+@pytest.mark.parametrize("model", [
+    None, 1, linear_model.PAClassifier(), pa_river.PASequence(), PAClassifier, pa_river.PAUniclass(),
+    pa_river.AROWClassifier(), PAClassifier(kernel=pa_river.RBF(), budget=pa_river.Budget(5)),
+], ids=lambda model: type(model).__name__)
 def test_what_is_no_linear_learner_is_refused(model):
     with pytest.raises(ValueError, match=r"Averaged\(model=...\)"):
         Averaged(model)
