@@ -278,7 +278,7 @@ class PASequence(PALearner[Scores], base.Base):
 
     def _get_state(self) -> dict[str, Any]:
         for tag in self._tags:
-            if not prototypes._storable(tag):
+            if not prototypes.storable_label(tag):
                 raise state.StateError(f"the tag {short(tag)} cannot be stored: only str, bytes, int, finite float, "
                                        f"bool and tuples of these can")
         sums = None if self._sums is None else self._sums.get_state()
@@ -287,7 +287,7 @@ class PASequence(PALearner[Scores], base.Base):
     def _set_state(self, values: dict[str, Any]) -> None:
         super()._set_state(values)
         tags = values["tags"]
-        if not (isinstance(tags, list) and all(map(prototypes._storable, tags))):
+        if not (isinstance(tags, list) and all(map(prototypes.storable_label, tags))):
             raise state.StateError("the tags are missing, or one has a type that no tag has")
         self._tags = self._registered(tags)
         if len(self._tags) != len(tags):
