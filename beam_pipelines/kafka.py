@@ -18,7 +18,7 @@ from apache_beam.utils.timestamp import Duration, Timestamp
 
 from beam_pipelines import apart  # noqa: F401  (wherever these DoFns are unpickled)
 from beam_pipelines.broker import Broker, Partition
-from beam_pipelines.units import Record, Unit, spans
+from beam_pipelines.units import BEAT, Record, Unit, spans
 from pa_river import state, stream
 from pa_river.stream import Event, Rejected
 
@@ -30,6 +30,7 @@ _FETCH = {
     "auto.offset.reset": "error",  # a log that no longer has the offset must stop the job, not start it elsewhere
     "enable.partition.eof": False, "queued.max.messages.kbytes": 16_384,
 }
+_BEAT_EVERY = 5.0  # seconds between two heartbeats of a partition
 _ASK = 2.0  # seconds to wait for the broker's word on where a log ends
 
 
@@ -254,6 +255,7 @@ class _Read(beam.DoFn):
 
     def __init__(self, broker: Broker, reading: Reading) -> None:
         self._broker, self._reading = broker, reading
+        self._beaten: dict[str, float] = {}
 
     def _read(
         self, partition: Partition, start: int, stop: int, tracker: Any, estimator: ClockEstimator
@@ -294,6 +296,9 @@ class _Read(beam.DoFn):
         if passed or rejected:
             aside = Unit("", 0, rejected, [], passed, None, False)
             yield beam.pvalue.TaggedOutput(self.UNREAD, beam.window.TimestampedValue(aside, stamp))
+        if wall - self._beaten.get(partition.source, 0.0) >= _BEAT_EVERY:
+            self._beaten[partition.source] = wall
+            yield beam.window.TimestampedValue((BEAT, []), stamp)
         estimator.set_clock(clock)
         _consumers.put(self._broker, partition, consumer, after)
         return after

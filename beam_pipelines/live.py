@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import _thread
 import fcntl
 import logging
 import sys
+import threading
+import time
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -42,6 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         args.output.mkdir(parents=True, exist_ok=True)
     except (ArgumentError, ValueError, OSError, ImportError) as error:
         return _fail(error, 2)
+    watch: Watch | None = None
     try:
         with _alone(args.output), _runner_log(args.verbose):
             try:
@@ -49,8 +53,12 @@ def main(argv: Sequence[str] | None = None) -> int:
                 build(root, args, spec, broker, store, run, logs)
             except (ArgumentError, ValueError) as error:
                 return _fail(error, 2)
-            root.run().wait_until_finish()
+            watch = Watch(store, None if args.until_end else args.stall)
+            with watch:
+                root.run().wait_until_finish()
     except KeyboardInterrupt:
+        if watch is not None and watch.has_stalled:
+            return _fail(f"nothing came through the job for {args.stall:.0f} s: --resume goes on from here", 1)
         return _fail("interrupted: --resume goes on from here", 1)
     except Exception as error:  # whatever a runner, a broker or a disk raises ends here: in one line, and exit code 1
         return _fail(error, 1)
@@ -119,6 +127,36 @@ def export(output: Path) -> int:
     return 0
 
 
+class Watch:
+    """Interrupts the main thread when no heartbeat came through the job for `stall` seconds.
+
+    A runner may wait for ever for a worker that is gone (measured on Prism, Beam 2.77); a job that hangs is not started
+    again by anyone.
+    """
+
+    def __init__(self, store: LiveStore, stall: float | None) -> None:
+        self._store, self._stall = store, stall
+        self.has_stalled = False
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> None:
+        if self._stall is not None:
+            self._thread.start()
+
+    def __exit__(self, *error: object) -> None:
+        self._done.set()
+
+    def _look(self) -> None:
+        assert self._stall is not None
+        begun = time.time()
+        while not self._done.wait(min(1.0, self._stall)):
+            if time.time() - max(begun, self._store.beat()) > self._stall:
+                self.has_stalled = True
+                _thread.interrupt_main()
+                return
+
+
 @contextmanager
 def _alone(output: Path) -> Iterator[None]:
     """Hold DIR for this process; the lock dies with it, however it ends."""
@@ -136,10 +174,16 @@ def _runner_log(verbose: bool) -> Iterator[None]:
     before = logging.root.manager.disable
     if not verbose:
         logging.disable(logging.CRITICAL)
+        logging.getLogger("apache_beam.utils.subprocess_server").setLevel(logging.ERROR)  # it speaks after the end
+        threading.excepthook = _ignored  # of Beam's own threads: what ends them ends the job, which says why
     try:
         yield
     finally:
         logging.disable(before)
+
+
+def _ignored(given: threading.ExceptHookArgs) -> None:
+    """Say nothing of a thread that was ended by an exception."""
 
 
 def _fail(reason: BaseException | str, code: int) -> int:

@@ -112,6 +112,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--cells_apart", action="store_true",
                         help="ask the runner for a worker of the cells' own, apart from source and sink: two processes "
                         "where workers are processes (--environment_type EXTERNAL)")
+    parser.add_argument("--stall", metavar="S", type=_seconds, default=300.0,
+                        help="end the job when nothing has come through it for so long, which a dead worker may cause "
+                        "(default: %(default)s; a silent topic is no such case)")
     parser.add_argument("--verbose", action="store_true", help="show the runner's own log")
     return parser
 
@@ -130,12 +133,15 @@ def parse(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
     if args.idle_ttl is not None:
         raise ArgumentError("--idle_ttl is not in this version of the live job: a key that left must not come back as "
                             "the older model that DIR holds")
+    if args.runner == "FnApiRunner" and not args.until_end:
+        raise ArgumentError("FnApiRunner fires event-time timers after each bundle of an unbounded input: use "
+                            "PrismRunner, or --until_end")
     for name in ("save_every", "snapshot_every", "keep"):
         if not getattr(args, name):
             raise ArgumentError(f"--{name} must be a whole number >= 1, got 0")
     if args.warm_start is not None and not args.warm_start.is_file():
         raise ArgumentError(f"--warm_start {args.warm_start}: no such file")
-    # Beam's client gives up on a job after `job_server_timeout` seconds, 300 unless told otherwise: this one has no end.
+    # Beam's client gives up on a job after `job_server_timeout` seconds, 300 unless told otherwise.
     return args, ["--runner", args.runner, "--streaming", "--job_server_timeout", str(_FOR_EVER), *beam_args]
 
 

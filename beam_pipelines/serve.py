@@ -20,7 +20,7 @@ from beam_pipelines import apart  # noqa: F401  (wherever these DoFns are unpick
 from beam_pipelines.kafka_sink import Publisher
 from beam_pipelines.learn import COUNTED, NAMESPACE, Batch, check_runner, typed
 from beam_pipelines.store import LiveStore
-from beam_pipelines.units import Unit, spans, unit
+from beam_pipelines.units import BEAT, Unit, spans, unit
 from pa_river.stream import CellSpec, Event, Holder, Output, SnapshotStore, sections
 
 _HEADER = struct.Struct(">QQ?")  # serial, events since the last blob, whether the saving timer is armed
@@ -114,6 +114,9 @@ class ServeFn(beam.DoFn):
         save: Any = beam.DoFn.TimerParam(SAVE),
     ) -> Iterator[Unit]:
         key, batch = element
+        if key == BEAT and not batch:
+            yield Unit(BEAT, 0, [], [], [], None, False)
+            return
         state = cell.read()
         held = self._open(key, state)
         outputs: list[Output] = []

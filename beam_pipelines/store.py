@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from beam_pipelines.broker import Partition
-from beam_pipelines.units import Record, Unit
+from beam_pipelines.units import BEAT, Record, Unit
 from pa_river.stream import SnapshotStore, sections
 
 #: One transaction a bundle writes all of them. `cells`: the resume point of each engine key; `stored` counts the units
@@ -104,11 +105,20 @@ class LiveStore:
                 for unit in units:
                     self._put_chain(db, unit)
                 self._put_handled(db, units)
+                if any(unit.key == BEAT for unit in units):
+                    beat = "INSERT INTO job VALUES ('beat', ?) ON CONFLICT DO UPDATE SET value = excluded.value"
+                    db.execute(beat, (int(time.time()),))
 
     def blob(self, key: str) -> bytes | None:
         """What an engine key goes on from; None: it begins."""
         row = self._kept().execute("SELECT blob FROM cells WHERE key = ?", (key,)).fetchone()
         return None if row is None else row[0]
+
+    def beat(self) -> int:
+        """When the last heartbeat came through the whole job, in wall-clock seconds; 0: never."""
+        with closing(_connect(self.path)) as db:
+            row = db.execute("SELECT value FROM job WHERE name = 'beat'").fetchone()
+            return 0 if row is None else int(row[0])
 
     def waiting(self) -> list[str]:
         """The engine keys in whose resume point something waits for its time."""

@@ -15,6 +15,9 @@ from pa_river.stream import Orphan, Outcome, Output, Prediction, Snapshot
 #: What happens once to an id; whatever may rightly happen again is told apart by its content.
 _ONCE = ("unlabelled", "no_features")
 
+#: The engine key of heartbeats: no events, but they go through every stage of the job, from its source to its file.
+BEAT = "\0beat"
+
 
 class Record(NamedTuple):
     """One line out, with the name under which a second copy of it is dropped: (key, id, kind)."""

@@ -81,7 +81,7 @@ def run(
             started = time.monotonic()
             # Two environments, so two worker processes: source and sink in one, cells in the other.
             job = rig.Live(broker, topic, output, prism, "--resume", "--model", MODEL, "--save_every", "100",
-                           "--save_within", "1", "--cells_apart", *pool.options)  # fmt: skip
+                           "--save_within", "1", "--cells_apart", "--stall", "60", *pool.options)  # fmt: skip
             try:
                 if killed.total() == kills:
                     job.wait_for_records(len(said), 600)
@@ -96,7 +96,7 @@ def run(
                 _strike(victim, job, pool, draw)
                 killed[victim] += 1
                 if victim != "driver":  # the job must notice, and end by itself
-                    assert job.wait(180) == 1, job.said()
+                    assert job.wait(240) == 1, job.said()
             finally:
                 job.reap()
                 for pid in pool.workers():  # of a job that is gone; a supervisor would end them with it
