@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pa_river._compiled import NATIVE
 from pa_river._version import __version__
 from pa_river.binary import PAClassifier
 from pa_river.regression import PARegressor
@@ -9,5 +10,6 @@ from pa_river.state import StateError, dumps, loads
 from pa_river.steps import PA, PA1, PA2, StepRule
 
 __all__ = [
-    "PA", "PA1", "PA2", "PAClassifier", "PARegressor", "StateError", "StepRule", "__version__", "dumps", "loads",
+    "NATIVE", "PA", "PA1", "PA2", "PAClassifier", "PARegressor", "StateError", "StepRule", "__version__", "dumps",
+    "loads",
 ]

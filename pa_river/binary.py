@@ -8,14 +8,14 @@ from typing import Any
 
 from river import base
 
-from pa_river import batch, labels, state
+from pa_river import _compiled, batch, labels, state
 from pa_river.features import features
 from pa_river.learner import ScoreLearner
 from pa_river.terms import Features, Term, Violation
 
 
 @state.storable
-class PAClassifier(ScoreLearner, base.MiniBatchClassifier):
+class PAClassifier(_compiled.Margin, ScoreLearner, base.MiniBatchClassifier):
     """Passive-Aggressive binary classifier: the smallest move that restores a margin of 1.
 
     Parameters

@@ -6,7 +6,7 @@ import abc
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
-from pa_river import _validate, batch, steps
+from pa_river import _compiled, _validate, batch, steps
 from pa_river.features import features
 from pa_river.stores import LinearStore, Store
 from pa_river.terms import Features, Name, Violation
@@ -152,7 +152,7 @@ class ScoreLearner(PALearner[float]):
         _validate.require_instance(owner, "rule", rule, steps.StepRule, "PA(), PA1(C) or PA2(C)")
         self.rule = rule
         self.learn_intercept = _validate.require_bool(owner, "learn_intercept", learn_intercept)
-        self._store = LinearStore(learn_intercept)
+        self._store = _compiled.linear_store(learn_intercept)
 
     @property
     def _mutable_attributes(self) -> set[str]:
