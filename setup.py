@@ -14,7 +14,8 @@ VECTOR = ["/O2", "/fp:fast"] if os.name == "nt" else [
 ]
 #: Every compiled module: name, sources, what it includes, flags.
 MODULES = [
-    ("pa_river._native", ["pa_river/_native.pyx"], ["pa_river/_arena.h"], EXACT),
+    ("pa_river._arena", ["pa_river/_arena.pyx"], ["pa_river/_arena.h", "pa_river/_arena.pxd"], EXACT),
+    ("pa_river._native", ["pa_river/_native.pyx"], ["pa_river/_arena.h", "pa_river/_arena.pxd"], EXACT),
 ]
 REQUIRED = os.environ.get("PA_REQUIRE_NATIVE") == "1"
 
@@ -32,7 +33,7 @@ def extensions() -> list[Extension]:
         return []
     modules: list[Extension] = cythonize(
         [
-            Extension(name, sources, depends=depends, extra_compile_args=flags)
+            Extension(name, sources, depends=depends, include_dirs=["pa_river"], extra_compile_args=flags)
             for name, sources, depends, flags in MODULES
         ],
         build_dir="build/cython",

@@ -14,9 +14,6 @@
 
 #if defined(_MSC_VER)
 #include <intrin.h>
-#define ARENA_PREFETCH(p) ((void)(p))
-#else
-#define ARENA_PREFETCH(p) __builtin_prefetch(p)
 #endif
 
 typedef struct { uint32_t begin, hash; double weight; } ArenaEntry;
@@ -91,19 +88,19 @@ static inline void arena_seat(uint32_t *table, uint32_t mask, uint32_t hash, uin
     table[at] = slot + 1;
 }
 
-static void arena_open(Arena *a) {
+static inline void arena_open(Arena *a) {
     memset(a, 0, sizeof *a);
     a->table = arena_no_table;
 }
 
-static void arena_close(Arena *a) {
+static inline void arena_close(Arena *a) {
     if (a->table != arena_no_table) free(a->table);
     free(a->entries);
     free(a->blob);
     arena_open(a);
 }
 
-static int arena_retable(Arena *a, size_t names) {
+static inline int arena_retable(Arena *a, size_t names) {
     size_t length = 8;
     while (length * 2 < names * 3) length *= 2;
     uint32_t *table = (uint32_t *)calloc(length, sizeof *table);
@@ -118,7 +115,7 @@ static int arena_retable(Arena *a, size_t names) {
 
 /* Make room for that many more names and bytes, so that the next insertions cannot fail. `exact`: no reserve for more,
    as a model that was just loaded seldom grows. */
-static int arena_reserve(Arena *a, size_t names, size_t bytes, int exact) {
+static inline int arena_reserve(Arena *a, size_t names, size_t bytes, int exact) {
     size_t count = a->count + names, used = a->used + bytes;
     if (count > ARENA_MOST_NAMES || used > ARENA_MOST_BYTES) return -1;
     if (count > a->room || a->entries == NULL) {
@@ -155,7 +152,7 @@ static inline int32_t arena_insert(Arena *a, const uint8_t *text, size_t length,
 }
 
 /* Forget the names that came after the first `count`: what undoes a refused batch. */
-static void arena_truncate(Arena *a, uint32_t count) {
+static inline void arena_truncate(Arena *a, uint32_t count) {
     if (count >= a->count) return;
     a->count = count;
     a->used = a->entries[count].begin;
@@ -164,7 +161,7 @@ static void arena_truncate(Arena *a, uint32_t count) {
         arena_seat(a->table, a->mask, a->entries[slot].hash, slot);
 }
 
-static int arena_copy(Arena *to, const Arena *from) {
+static inline int arena_copy(Arena *to, const Arena *from) {
     Arena copy;
     arena_open(&copy);
     if (from->count) {
@@ -184,7 +181,7 @@ static int arena_copy(Arena *to, const Arena *from) {
     return 0;
 }
 
-static size_t arena_bytes(const Arena *a) {
+static inline size_t arena_bytes(const Arena *a) {
     return (a->room ? (size_t)(a->room + 1) * sizeof *a->entries : 0) + a->size
         + (a->table == arena_no_table ? 0 : ((size_t)a->mask + 1) * sizeof *a->table);
 }

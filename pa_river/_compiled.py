@@ -52,7 +52,7 @@ else:
     try:
         if _WANTED == "0":
             raise ImportError("the reference is wanted")
-        from pa_river._native import ArenaStore as _STORE
+        from pa_river._arena import ArenaStore as _STORE
         from pa_river._native import Margin, Tube
 
         NATIVE = True

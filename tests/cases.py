@@ -96,3 +96,5 @@ ALL = [*STEPS]
 RIVER = ALL
 #: Models with learn_many and predict_many.
 BATCH = [*BINARY, *REGRESSION]
+#: Models on one flat store: those that the compiled core runs.
+LINEAR_STORE = [*BINARY, *REGRESSION]
