@@ -12,6 +12,8 @@ from libc.stdint cimport int64_t, uint64_t
 
 from pa_river._arena cimport ArenaStore
 
+import copy
+
 from pa_river import labels, steps
 from pa_river._validate import example_weight
 
@@ -78,6 +80,13 @@ cdef class ScoreCore:
             if name in rest:
                 setattr(self, name, rest.pop(name))
         self.__dict__.update(rest)
+
+    def clone(self, new_params=None, include_attributes=False):
+        """Return a fresh model with the same parameters, or with the learned state too; see River's `Base.clone`."""
+        twin = super().clone(new_params, include_attributes)
+        if include_attributes:  # River looks for them in the `__dict__`
+            twin._store, twin._version = copy.deepcopy(self.store), self._version
+        return twin
 
     def decision_one(self, x):
         """Return the raw score w . x + intercept. Never changes the model."""

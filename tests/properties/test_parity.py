@@ -156,7 +156,7 @@ def test_a_mutated_rule_is_obeyed_at_once(case):
 @given(data=st.data())
 def test_pickles_and_copies_carry_the_whole_model(case, data):
     model, rest = case.trained(data.draw(case.stream)), data.draw(case.stream)
-    for twin in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), copy.copy(model).clone(include_attributes=True)):
+    for twin in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), model.clone(include_attributes=True)):
         assert pa_river.dumps(twin) == pa_river.dumps(model)
     twin = pickle.loads(pickle.dumps(model))
     for x, y in rest:
@@ -192,7 +192,8 @@ def test_a_model_of_many_names_keeps_every_one_of_them(case):
 def test_a_name_is_stored_by_the_bytes_that_the_state_has_for_it(name):
     model = pa_river.PAClassifier()
     model.learn_one({name: 1.0}, True)
-    assert model.weights == {name: 0.5} and type(next(iter(model.weights))) is type(name)
+    (stored,) = model.weights
+    assert stored == name and type(stored) is type(name)
     assert _pack.pack_names([name]) == model._store.get_state()["names"]
 
 
