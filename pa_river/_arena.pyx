@@ -386,7 +386,8 @@ cdef class ArenaStore:
             length = <uint32_t>arena_length(&self.arena, slot)
             memcpy(to + 4 + 4 * <Py_ssize_t>slot, &length, 4)
             weights[slot] = self.arena.entries[slot].weight
-        memcpy(to + 4 + 4 * <Py_ssize_t>count, self.arena.blob, self.arena.used)
+        if count:
+            memcpy(to + 4 + 4 * <Py_ssize_t>count, self.arena.blob, self.arena.used)
         return {"names": block, "weights": weights.base, "intercept": self.intercept}
 
     def set_state(self, values):
