@@ -12,10 +12,12 @@ EXACT = ["/O2"] if os.name == "nt" else ["-O3", "-fno-math-errno"]
 VECTOR = ["/O2", "/fp:fast"] if os.name == "nt" else [
     "-O3", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math",
 ]
+HEADERS = ["pa_river/_arena.h", "pa_river/_arena.pxd"]
 #: Every compiled module: name, sources, what it includes, flags.
 MODULES = [
-    ("pa_river._arena", ["pa_river/_arena.pyx"], ["pa_river/_arena.h", "pa_river/_arena.pxd"], EXACT),
-    ("pa_river._native", ["pa_river/_native.pyx"], ["pa_river/_arena.h", "pa_river/_arena.pxd"], EXACT),
+    ("pa_river._arena", ["pa_river/_arena.pyx"], HEADERS, EXACT),
+    ("pa_river._batch", ["pa_river/_batch.pyx"], HEADERS, VECTOR),
+    ("pa_river._native", ["pa_river/_native.pyx"], HEADERS, EXACT),
 ]
 REQUIRED = os.environ.get("PA_REQUIRE_NATIVE") == "1"
 

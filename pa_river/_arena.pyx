@@ -12,7 +12,7 @@ back on when it is imported.
 
 from cpython.object cimport PyObject
 from libc.math cimport fabs, sqrt
-from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport realloc
 from libc.string cimport memcpy, memset
 
@@ -163,6 +163,7 @@ cdef class ArenaStore:
         global last_identity
         last_identity += 1
         self.identity = last_identity
+        self.columns = None
 
     cdef int measure(self, object x) except -1:
         """Fill `seen` with the slots and values of x, its plain sum of squares and its score; ValueError if refused."""
@@ -356,11 +357,75 @@ cdef class ArenaStore:
         return lambda intercept=self.intercept: self.restore(intercept, before, count)
 
     cdef restore(self, double intercept, dict before, uint32_t count):
-        self.intercept = intercept
         for slot, weight in before.items():
             self.arena.entries[<uint32_t>slot].weight = weight
-        arena_truncate(&self.arena, count)  # names that the batch brought stand last
+        self.forget(count, intercept)
+
+    # What a batch asks for; see `_batch.pyx`.
+
+    cdef int32_t column(self, int64_t number) noexcept:
+        """The slot of the name `number`, or -1."""
+        memcpy(int_text + 2, &number, 8)
+        return arena_find(&self.arena, int_text, 10, arena_hash(int_text, 10, SEED))
+
+    cdef int32_t add_column(self, int64_t number) noexcept:
+        """Add the name `number`, weight 0, after `reserve_columns`."""
+        memcpy(int_text + 2, &number, 8)
+        return arena_insert(&self.arena, int_text, 10, arena_hash(int_text, 10, SEED), 0.0)
+
+    cdef int reserve_columns(self, size_t count) except -1:
+        if arena_reserve(&self.arena, count, 10 * count, 0) < 0:
+            raise MemoryError("the model has no room for more feature names")
+        return 0
+
+    cdef int32_t[::1] column_slots(self, Py_ssize_t width):
+        """The slot of each column of a sparse matrix, -1 where none is known; kept from one batch to the next."""
+        cdef Py_ssize_t known = 0 if self.columns is None else len(self.columns)
+        if known < width:
+            more = np.full(width, -1, np.int32)
+            if known:
+                more[:known] = self.columns
+            self.columns = more
+        return self.columns
+
+    cdef int gather(self, object names, double[::1] weights, int32_t[::1] slots) except -1:
+        """Look up the weights of columns, 0 where a name has none, and their slots, -1 where there is none."""
+        cdef Py_ssize_t j, length = 0
+        cdef const uint8_t *text
+        cdef bint counted = type(names) is range
+        for j in range(slots.shape[0]):
+            if counted:
+                slots[j] = self.column(j)
+            else:
+                spelled = _pack.name_bytes(names[j])
+                text, length = <const uint8_t *>PyBytes_AS_STRING(spelled), PyBytes_GET_SIZE(spelled)
+                slots[j] = arena_find(&self.arena, text, length, arena_hash(text, length, SEED))
+            if slots[j] >= 0:
+                weights[j] = self.arena.entries[slots[j]].weight
+        return 0
+
+    cdef int scatter(self, object names, double[::1] weights, int32_t[::1] slots, int32_t[::1] order) except -1:
+        """Write the weights of columns back; those of `order` are new, in this order."""
+        cdef Py_ssize_t j, length = 0
+        cdef int32_t column
+        cdef const uint8_t *text
+        cdef list spelled = [_pack.name_bytes(names[j]) for j in order]
+        if spelled and arena_reserve(&self.arena, len(spelled), sum(map(len, spelled)), 0) < 0:
+            raise MemoryError("the model has no room for more feature names")
+        for j in range(slots.shape[0]):
+            if slots[j] >= 0:
+                self.arena.entries[slots[j]].weight = weights[j]
+        for j in range(order.shape[0]):
+            text, length = <const uint8_t *>PyBytes_AS_STRING(spelled[j]), PyBytes_GET_SIZE(spelled[j])
+            arena_insert(&self.arena, text, length, arena_hash(text, length, SEED), weights[order[j]])
+        return 0
+
+    cdef int forget(self, uint32_t count, double intercept) except -1:
+        """Keep the first `count` names only: those that a refused batch brought stand last."""
+        arena_truncate(&self.arena, count)
+        self.intercept = intercept
         self.renew()
+        return 0
 
     @property
     def weights(self):

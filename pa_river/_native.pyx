@@ -13,8 +13,9 @@ from libc.stdint cimport int64_t, uint64_t
 from pa_river._arena cimport ArenaStore
 
 import copy
+import sys
 
-from pa_river import labels, steps
+from pa_river import _batch, labels, steps
 from pa_river._validate import example_weight
 
 cdef extern from "Python.h":
@@ -106,6 +107,30 @@ cdef class ScoreCore:
         return 0
 
 
+    def learn_many(self, X, y, w=None):
+        """Learn the rows of X in order, all or nothing; see `learner.PALearner.learn_many`."""
+        cdef int64_t counted = -1
+        if self.arena is not None:
+            counted = _batch.learn(self.arena, self.rule, self.width(), X, y, w)
+        if counted < 0:
+            super().learn_many(X, y, w)
+        else:
+            self._version += counted
+
+    def predict_many(self, X):
+        """Return the predictions for the rows of X: a Series for a frame, with its index; else an array."""
+        scores = None if self.arena is None else _batch.scores(self.arena, X)
+        if scores is None:
+            return super().predict_many(X)
+        answers = scores > 0.0 if self.width() is None else scores
+        pandas = sys.modules.get("pandas")
+        return answers if pandas is None or not isinstance(X, pandas.DataFrame) else pandas.Series(answers, X.index)
+
+    cdef object width(self):
+        """The half width of the tube; None for a margin."""
+        return None
+
+
 cdef class Margin(ScoreCore):
     """`binary.PAClassifier`, compiled: loss 1 - y (w . x)."""
 
@@ -147,6 +172,9 @@ cdef class Margin(ScoreCore):
 
 cdef class Tube(ScoreCore):
     """`regression.PARegressor`, compiled: loss |y - w . x| - eps."""
+
+    cdef object width(self):
+        return self.__dict__["eps"]
 
     cdef double answer(self, object x, object y, object w, bint ask) except? -1.0:
         cdef ArenaStore store = self.arena
