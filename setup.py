@@ -12,7 +12,7 @@ EXACT = ["/O2"] if os.name == "nt" else ["-O3", "-fno-math-errno"]
 VECTOR = ["/O2", "/fp:fast"] if os.name == "nt" else [
     "-O3", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math",
 ]
-HEADERS = ["pa_river/_arena.h", "pa_river/_arena.pxd"]
+HEADERS = ["pa_river/_arena.h", "pa_river/_arena.pxd", "pa_river/_rows.h"]
 #: Every compiled module: name, sources, what it includes, flags.
 MODULES = [
     ("pa_river._arena", ["pa_river/_arena.pyx"], HEADERS, EXACT),

@@ -119,7 +119,7 @@ static inline int arena_reserve(Arena *a, size_t names, size_t bytes, int exact)
     size_t count = a->count + names, used = a->used + bytes;
     if (count > ARENA_MOST_NAMES || used > ARENA_MOST_BYTES) return -1;
     if (count > a->room || a->entries == NULL) {
-        size_t room = exact ? count : count + count / 2 + 4;
+        size_t room = exact ? count : count + count / 4 + 4;
         if (room > ARENA_MOST_NAMES) room = ARENA_MOST_NAMES;
         ArenaEntry *entries = (ArenaEntry *)realloc(a->entries, (room + 1) * sizeof *entries);
         if (entries == NULL) return -1;
@@ -128,14 +128,14 @@ static inline int arena_reserve(Arena *a, size_t names, size_t bytes, int exact)
         a->room = (uint32_t)room;
     }
     if (used > a->size || a->blob == NULL) {
-        size_t size = exact ? used : used + used / 2 + 32;
+        size_t size = exact ? used : used + used / 4 + 32;
         if (size > ARENA_MOST_BYTES) size = ARENA_MOST_BYTES;
         uint8_t *blob = (uint8_t *)realloc(a->blob, size ? size : 1);
         if (blob == NULL) return -1;
         a->blob = blob;
         a->size = size;
     }
-    if (count * 3 > ((size_t)a->mask + 1) * 2) return arena_retable(a, exact ? count : count + count / 2);
+    if (count * 3 > ((size_t)a->mask + 1) * 2) return arena_retable(a, exact ? count : count + count / 4);
     return 0;
 }
 

@@ -10,16 +10,19 @@ comparing, since `a - a` may be taken for 0.
 
 from libc.float cimport DBL_MAX
 from libc.math cimport fabs, sqrt
-from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, uint32_t
 from libc.stdlib cimport free, realloc
 
-from pa_river._arena cimport Arena, ArenaEntry, ArenaStore
+from pa_river._arena cimport ArenaEntry, ArenaStore
 
 import sys
 
 import numpy as np
 
 from pa_river import _validate, features, labels, steps
+
+cdef extern from "_rows.h" nogil:
+    double rows_dot(const double *w, const double *x, Py_ssize_t n, double *square)
 
 cdef enum:
     GOOD = -1  # why a row was refused: a value, the score, a weight, the intercept
@@ -130,11 +133,7 @@ cdef int dense_rows(const Law *law, const double[:, ::1] X, const double[::1] y,
     for i in range(n):
         at[0] = i
         x = &X[i, 0]
-        score, square = 0.0, 0.0
-        for j in range(d):
-            score += own[j] * x[j]
-            square += x[j] * x[j]
-        score += intercept[0]
+        score = rows_dot(own, x, d, &square) + intercept[0]
         if not square <= LARGEST_SQUARE and not all_finite(x, d):
             return VALUE
         if weights is not None:
@@ -181,7 +180,7 @@ cdef int dense_rows(const Law *law, const double[:, ::1] X, const double[::1] y,
     return GOOD
 
 
-# What a sparse batch did, for taking it back: (slot, weight before).
+# What a sparse batch did, for taking it back: (slot or -1, weight before).
 ctypedef struct Note:
     double weight
     int32_t slot
@@ -207,15 +206,17 @@ cdef class Log:
 
 cdef int sparse_rows(const Law *law, ArenaStore store, const double[::1] data, const int32_t[::1] indices,
                      const int32_t[::1] indptr, const double[::1] y, const double[::1] weights, int32_t[::1] columns,
-                     int32_t[::1] slots, double[::1] old, Log log, Py_ssize_t *at) except -2:
+                     int32_t[::1] slots, Log log, Py_ssize_t *at) except -2:
     """Learn the rows of a CSR matrix in place. `columns`: the slot of each column, or -1 where none is known."""
     cdef Py_ssize_t n = indptr.shape[0] - 1, i, j, begin, size
     cdef const double *x
     cdef const int32_t *column
     cdef double score, square, loss, sign, tau, weight = 1.0, norm, length, intercept
     cdef int32_t slot
-    cdef bint missing
+    cdef int32_t *slot_of = &columns[0] if columns.shape[0] else NULL
+    cdef bint missing, ordinary, good
     cdef ArenaEntry *entries
+    cdef Note *note
     for i in range(n):
         at[0] = i
         begin, size = indptr[i], indptr[i + 1] - indptr[i]
@@ -223,10 +224,9 @@ cdef int sparse_rows(const Law *law, ArenaStore store, const double[::1] data, c
         entries = store.arena.entries
         score, square, missing = 0.0, 0.0, False
         for j in range(size):
-            slot = columns[column[j]]
+            slot = slot_of[column[j]]
             if slot < 0:
-                slot = store.column(column[j])
-                columns[column[j]] = slot
+                slot = slot_of[column[j]] = store.column(column[j])
             slots[j] = slot
             square += x[j] * x[j]
             if slot >= 0:
@@ -248,7 +248,7 @@ cdef int sparse_rows(const Law *law, ArenaStore store, const double[::1] data, c
         if loss <= 0.0:
             continue
         square += law.extra
-        norm = 1.0
+        norm, ordinary = 1.0, True
         if LEAST_SQUARE <= square <= LARGEST_SQUARE:
             tau = length = sign * tau_of(law, loss, square, weight)
         else:
@@ -257,7 +257,7 @@ cdef int sparse_rows(const Law *law, ArenaStore store, const double[::1] data, c
             if not length > 0.0:
                 continue
             length *= sign
-            tau = length / norm
+            tau, ordinary = length / norm, LEAST_NORM <= norm <= LARGEST_NORM
         intercept = store.intercept + tau if law.extra else store.intercept
         if not finite(intercept):
             return INTERCEPT
@@ -265,19 +265,22 @@ cdef int sparse_rows(const Law *law, ArenaStore store, const double[::1] data, c
         if missing:
             store.reserve_columns(size)
             entries = store.arena.entries
+        good, note = True, log.notes + log.count
+        log.count += size
         for j in range(size):
-            if x[j] == 0.0:
-                continue
-            slot = slots[j]
+            note.slot = slot = slots[j]
             if slot < 0:
-                slot = columns[column[j]] = store.add_column(column[j])
-            else:
-                log.notes[log.count].slot, log.notes[log.count].weight = slot, entries[slot].weight
-                log.count += 1
-            entries[slot].weight += tau * x[j] if norm == 1.0 or LEAST_NORM <= norm <= LARGEST_NORM \
-                else length * (x[j] / norm)
-            if not finite(entries[slot].weight):
-                return WEIGHT
+                if x[j] != 0.0:
+                    slot = slot_of[column[j]] = store.add_column(column[j])
+                else:
+                    note += 1
+                    continue
+            note.weight = entries[slot].weight
+            entries[slot].weight += tau * x[j] if ordinary else length * (x[j] / norm)
+            good &= finite(entries[slot].weight)
+            note += 1
+        if not good:
+            return WEIGHT
         store.intercept = intercept
     return GOOD
 
@@ -446,13 +449,14 @@ cdef int sparse(ArenaStore store, const Law *law, Table plain, object goals, obj
     widest = int(np.diff(indptr).max(initial=1))
     try:
         refused = sparse_rows(law, store, data, indices, indptr, goals, weights, store.column_slots(plain.width),
-                              np.empty(widest, np.int32), np.empty(widest), log, at)
+                              np.empty(widest, np.int32), log, at)
     finally:
         if refused != GOOD:
             while log.count:
                 log.count -= 1
                 note = &log.notes[log.count]
-                store.arena.entries[note.slot].weight = note.weight
+                if note.slot >= 0:  # else a name that the batch brought, or a zero
+                    store.arena.entries[note.slot].weight = note.weight
             store.forget(count, intercept)
     return refused
 
