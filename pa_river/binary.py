@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from river import base
 
-from pa_river import _compiled, batch, labels, state
+from pa_river import _compiled, _proba, batch, labels, state
 from pa_river.features import features
 from pa_river.learner import ScoreLearner
 from pa_river.terms import Features, Term, Violation
@@ -49,11 +48,11 @@ class PAClassifier(_compiled.Margin, ScoreLearner, base.MiniBatchClassifier):
 
         It sums to 1 and orders as the score does, but is no calibrated probability: a margin has no scale of its own.
         """
-        return _logistic(self._scores(features(x)))
+        return _proba.logistic(self._scores(features(x)))
 
     def predict_proba_many(self, X: Any) -> Any:
         """Return `predict_proba_one` of every row as a pandas DataFrame with the columns False and True."""
-        return batch.proba_like(X, [_logistic(self._scores(phi)) for phi in batch.rows(X)])
+        return batch.proba_like(X, [_proba.logistic(self._scores(phi)) for phi in batch.rows(X)])
 
     _normalise_y = staticmethod(labels.binary)
 
@@ -66,10 +65,3 @@ class PAClassifier(_compiled.Margin, ScoreLearner, base.MiniBatchClassifier):
         if loss <= 0.0:
             return None
         return Violation(loss, self._store.norm(phi), (Term(sign, phi),))
-
-
-def _logistic(score: float) -> dict[bool, float]:
-    # exp of a negative number only: never overflows
-    small = math.exp(-abs(score))
-    likely, unlikely = 1.0 / (1.0 + small), small / (1.0 + small)
-    return {False: unlikely, True: likely} if score > 0.0 else {False: likely, True: unlikely}

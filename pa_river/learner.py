@@ -1,43 +1,50 @@
-"""The one learn step that every Passive-Aggressive learner shares: score, judge, move, count."""
+"""The one learn step that every learner shares: read, score, judge, move, count; all of it or nothing."""
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from pa_river import _compiled, _validate, batch, steps
 from pa_river.features import features
-from pa_river.stores import LinearStore, Store
+from pa_river.stores import LinearStore, MultiStore, Store
 from pa_river.terms import Features, Name, Violation
 
 #: What a variant's scores look like: a float, or one float a label.
 S = TypeVar("S")
 
 
-class PALearner(abc.ABC, Generic[S]):
-    """Score an example, find the constraint it breaks, move along it by the step rule's length.
+class Learner(abc.ABC, Generic[S]):
+    """Read an example, score it, move the weights if it asks for that, count it.
 
-    A variant says what it scores (`_scores`), what that predicts (`_predicted`), which constraint is broken
-    (`_violation`) and how y is normalised (`_normalise_y`). Nothing of a model changes before everything about an
-    example is known to be good: a call that raised leaves the model as it was.
+    A learner says what it scores (`_scores`), what that predicts (`_predicted`), how the weights move (`_update`) and
+    how y is normalised (`_normalise_y`). Nothing of a model changes before everything about an example is known to be
+    good: a call that raised leaves the model as it was.
     """
 
-    rule: steps.StepRule | None
-    _store: Store
+    _store: Store | MultiStore
     _version = 0
 
+    def _input(self, x: Any) -> Any:
+        """Return x as `_scores` takes it: here checked features; `ValueError` if it cannot be."""
+        return features(x)
+
+    def _inputs(self, X: Any) -> Iterator[Any]:
+        """Yield the rows of X as `_input` returns them; `ValueError` that names the row."""
+        return batch.rows(X)
+
     @abc.abstractmethod
-    def _scores(self, phi: Features) -> S:
-        """Return the raw score or scores of checked features."""
+    def _scores(self, phi: Any) -> S:
+        """Return the raw score or scores of a checked input."""
 
     @abc.abstractmethod
     def _predicted(self, scores: S) -> Any:
         """Return what `predict_one` answers to these scores."""
 
     @abc.abstractmethod
-    def _violation(self, phi: Features, y: Any, scores: S) -> Violation | None:
-        """Return the constraint that the example breaks, or None where the model stays passive."""
+    def _update(self, phi: Any, y: Any, w: float, scores: S) -> None:
+        """Move the weights, or leave them; `ValueError`, and nothing moves, if one would not be finite."""
 
     @staticmethod
     @abc.abstractmethod
@@ -67,13 +74,13 @@ class PALearner(abc.ABC, Generic[S]):
             If a feature, y or w is refused, or a score or weight would not be finite. The model is as before.
 
         """
-        w, phi, y = _validate.example_weight(w), features(x), self._normalise_y(y)
+        w, phi, y = _validate.example_weight(w), self._input(x), self._normalise_y(y)
         if w:
             self._learn(phi, y, w, self._scores(phi))
 
     def step(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> Any:
         """Return what `predict_one(x)` returns, then learn: one look-up of the features for both."""
-        w, phi, y = _validate.example_weight(w), features(x), self._normalise_y(y)
+        w, phi, y = _validate.example_weight(w), self._input(x), self._normalise_y(y)
         scores = self._scores(phi)
         prediction = self._predicted(scores)
         if w:
@@ -82,7 +89,7 @@ class PALearner(abc.ABC, Generic[S]):
 
     def predict_one(self, x: Mapping[Any, Any], **kwargs: Any) -> Any:
         """Return the prediction for x. Never changes the model; `ValueError` as in `learn_one`."""
-        return self._predicted(self._scores(features(x)))
+        return self._predicted(self._scores(self._input(x)))
 
     def learn_many(self, X: Any, y: Any, w: Any = None) -> None:
         """Learn the rows of X in order, all or nothing: equal to a loop of `learn_one`.
@@ -103,7 +110,7 @@ class PALearner(abc.ABC, Generic[S]):
             Naming row and column; nothing is learned then.
 
         """
-        examples = batch.examples(X, y, w, self._normalise_y)
+        examples = batch.examples(self._inputs(X), y, w, self._normalise_y)
         undo = self._mark([phi for phi, _, _ in examples])
         for row, (phi, label, weight) in enumerate(examples):
             try:
@@ -115,17 +122,13 @@ class PALearner(abc.ABC, Generic[S]):
 
     def predict_many(self, X: Any) -> Any:
         """Return the predictions for the rows of X: a Series for a frame, with its index; else an array."""
-        return batch.like(X, [self._predicted(self._scores(phi)) for phi in batch.rows(X)])
+        return batch.like(X, [self._predicted(self._scores(phi)) for phi in self._inputs(X)])
 
-    def _learn(self, phi: Features, y: Any, w: float, scores: S) -> None:
-        violation = self._violation(phi, y, scores)
-        if violation is not None:
-            length = (self.rule or steps.DEFAULT).length(violation.loss, violation.norm, w)
-            if length > 0.0:
-                self._store.add(violation.terms, length, violation.norm)
+    def _learn(self, phi: Any, y: Any, w: float, scores: S) -> None:
+        self._update(phi, y, w, scores)
         self._version += 1
 
-    def _mark(self, phis: list[Features]) -> Any:
+    def _mark(self, phis: list[Any]) -> Callable[[], None]:
         version, restore_store = self._version, self._store.mark(phis)
 
         def undo() -> None:
@@ -140,6 +143,23 @@ class PALearner(abc.ABC, Generic[S]):
     def _set_state(self, values: dict[str, Any]) -> None:
         self._version = _validate.require_count(type(self).__name__, "version", values["version"], least=0)
         self._store.set_state(values["store"])
+
+
+class PALearner(Learner[S]):
+    """Find the constraint that an example breaks, move along it by the step rule's length."""
+
+    rule: steps.StepRule | None
+
+    @abc.abstractmethod
+    def _violation(self, phi: Any, y: Any, scores: S) -> Violation | None:
+        """Return the constraint that the example breaks, or None where the model stays passive."""
+
+    def _update(self, phi: Any, y: Any, w: float, scores: S) -> None:
+        violation = self._violation(phi, y, scores)
+        if violation is not None:
+            length = (self.rule or steps.DEFAULT).length(violation.loss, violation.norm, w)
+            if length > 0.0:
+                self._store.add(violation.terms, length, violation.norm)
 
 
 class ScoreLearner(PALearner[float]):

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pa_river import _loops, state
+from pa_river.rows import RowStore
 from pa_river.terms import Features, Name, Term
 
 
@@ -32,6 +33,43 @@ class Store(Protocol):
 
     def set_state(self, values: dict[str, Any]) -> None:
         """Take over a state; `StateError` if it is not one."""
+
+
+class MultiStore(Protocol):
+    """What a learner with one prototype a label asks of the place where they live: slots, numbered from 0."""
+
+    def scores(self, phi: Features, slots: int) -> list[float]:
+        """Return w_slot . phi for the first `slots` slots, intercepts included; `ValueError` if one is not finite."""
+
+    def norm(self, phi: Features) -> float:
+        """Return the length of phi in one slot, intercept included."""
+
+    def add(self, terms: tuple[Term, ...], length: float, norm: float) -> None:
+        """Add length * (sum of terms) / norm; `ValueError`, and nothing moves, if a weight would not be finite."""
+
+    def mark(self, phis: Iterable[Features]) -> Callable[[], None]:
+        """Return a function that restores what moves along `phis` may change: the undo of a batch."""
+
+    def weights(self, slot: int) -> dict[Name, float]:
+        """Return the weights of a slot that are not 0, a fresh dict, without the intercept."""
+
+    def intercept(self, slot: int) -> float:
+        """Return the weight of the constant feature in a slot; 0.0 if there is none."""
+
+    @property
+    def slots(self) -> int:
+        """How many slots hold anything: the highest that ever moved, plus 1."""
+
+    def get_state(self) -> dict[str, Any]:
+        """Return what `set_state` needs, as plain values."""
+
+    def set_state(self, values: dict[str, Any]) -> None:
+        """Take over a state; `StateError` if it is not one."""
+
+
+def multi(learn_intercept: bool, kernel: None, budget: None) -> MultiStore:
+    """Return a new store with one prototype a slot."""
+    return RowStore(learn_intercept)
 
 
 class LinearStore:

@@ -11,8 +11,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from river import base
+
 import pa_river
+from pa_river import joint
 from tests import strategies
+
+RIVER_BASES = (base.Classifier, base.MultiLabelClassifier, base.Regressor)
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,10 @@ class Case:
     bad_y: tuple[Any, ...] = ()
     #: x with other values, names kept: the same shape of record with `value` in it
     poison: Callable[[Any, Any], Any] = lambda x, value: {**x, "poisoned": value}
+    #: parameters that bytes do not hold: `loads` gets them back
+    not_stored: dict[str, Any] = field(default_factory=dict)
+    #: two good y that differ
+    two_y: tuple[Any, Any] = (True, False)
 
     def __str__(self) -> str:
         return self.name
@@ -75,6 +84,13 @@ def by_rule(
     return [Case(f"{name} {rule}", lambda make=make: build(make()), x, y, **more) for rule, make in RULES.items()]
 
 
+NOT_A_LABEL = (None, float("nan"), ["spam"], ("a", None))
+
+
+def unit_cost(y: Any, r: Any) -> float:
+    return 1.0
+
+
 X = strategies.records()
 BINARY = [
     *by_rule("PAClassifier", pa_river.PAClassifier, X, strategies.binary_labels, bad_y=NOT_BINARY),
@@ -82,19 +98,48 @@ BINARY = [
          X, strategies.binary_labels, bad_y=NOT_BINARY),
 ]
 REGRESSION = [
-    *by_rule("PARegressor", pa_river.PARegressor, X, strategies.targets, bad_y=NOT_A_TARGET),
+    *by_rule("PARegressor", pa_river.PARegressor, X, strategies.targets, bad_y=NOT_A_TARGET, two_y=(3.0, -3.0)),
     Case("PARegressor eps=0 without intercept", lambda: pa_river.PARegressor(learn_intercept=False, eps=0.0),
-         X, strategies.targets, bad_y=NOT_A_TARGET),
+         X, strategies.targets, bad_y=NOT_A_TARGET, two_y=(3.0, -3.0)),
 ]
 
+COSTS = {
+    y: {r: abs(i - j) * (1.0 + (i < j)) for j, r in enumerate(strategies.LABELS) if r != y}
+    for i, y in enumerate(strategies.LABELS)
+}
+#: Models that know the right one of many labels.
+LABEL = [
+    *by_rule("PAMulticlass", pa_river.PAMulticlass, X, strategies.labels, bad_y=NOT_A_LABEL),
+    Case("PAMulticlass declared, without intercept",
+         lambda: pa_river.PAMulticlass(learn_intercept=False, labels=("c", "spam")),
+         X, strategies.labels, bad_y=NOT_A_LABEL),
+    *by_rule("PACostSensitive", lambda rule: pa_river.PACostSensitive(unit_cost, rule), X, strategies.labels,
+             bad_y=NOT_A_LABEL, not_stored={"cost": unit_cost},
+             exceptions={"overflow": "passive once it is right, its weights stay too small for a score beyond floats"}),
+    Case("PACostSensitive max_loss, mapping", lambda: pa_river.PACostSensitive(COSTS, update="max_loss"),
+         X, strategies.labels, bad_y=(*NOT_A_LABEL, "a label without costs"), two_y=strategies.LABELS[:2],
+         exceptions={"river": "the mapping has no costs for the labels of River's data sets"}),
+    *[Case(f"MulticlassPerceptron {update}", lambda update=update: pa_river.MulticlassPerceptron(update=update),
+           X, strategies.labels, bad_y=NOT_A_LABEL) for update in ("uniform", "max")],
+    *[Case(f"MIRAClassifier C={C}", lambda C=C: pa_river.MIRAClassifier(C=C), X, strategies.labels, bad_y=NOT_A_LABEL)
+      for C in (0.05, 100.0)],
+]
+MULTILABEL = by_rule("PAMultilabel", pa_river.PAMultilabel, X, strategies.label_sets,
+                     bad_y=("spam", {"spam": 2}, {None: True}, ["spam"]),
+                     two_y=({"spam": True, 3: False}, {"spam": False, 3: True}))
+JOINT = by_rule("PAJoint", lambda rule: pa_river.PAJoint(joint.per_label, strategies.LABELS[:5], rule), X,
+                st.sampled_from(strategies.LABELS[:5]), bad_y=(*NOT_A_LABEL, "no candidate"),
+                two_y=strategies.LABELS[:2], not_stored={"phi": joint.per_label})
+PROTOTYPES = [*LABEL, *MULTILABEL]
+
+ALL = [*BINARY, *REGRESSION, *PROTOTYPES, *JOINT]
 #: Models that move by a step rule along one direction.
-STEPS = [*BINARY, *REGRESSION]
+STEPS = [case for case in ALL if hasattr(case.build(), "rule")]
 #: Models whose weights are linear in feature names.
-LINEAR = [*BINARY, *REGRESSION]
-ALL = [*STEPS]
+LINEAR = [*BINARY, *REGRESSION, *PROTOTYPES]
 #: Models with a River base class: `check_estimator` runs over them.
-RIVER = ALL
-#: Models with learn_many and predict_many.
-BATCH = [*BINARY, *REGRESSION]
+RIVER = [case for case in ALL if "river" not in case.exceptions and isinstance(case.build(), RIVER_BASES)]
+#: Models with learn_many and predict_many over tables.
+BATCH = [*BINARY, *REGRESSION, *PROTOTYPES]
 #: Models on one flat store: those that the compiled core runs.
 LINEAR_STORE = [*BINARY, *REGRESSION]
