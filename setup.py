@@ -5,19 +5,15 @@ import sys
 
 from setuptools import Extension, setup
 
-# Exact arithmetic: sums keep the order of the reference. Never -march=native: wheels must run anywhere.
-EXACT = ["/O2"] if os.name == "nt" else ["-O3", "-fno-math-errno"]
-# Loops over whole batches may add in any order, which lets the compiler use wide registers. Not -ffast-math: it
-# would let the compiler assume that NaN and inf never come, and every check for them would vanish.
-VECTOR = ["/O2", "/fp:fast"] if os.name == "nt" else [
-    "-O3", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math",
-]
-HEADERS = ["pa_river/_arena.h", "pa_river/_arena.pxd", "pa_river/_rows.h"]
-#: Every compiled module: name, sources, what it includes, flags.
+# Sums keep the order in which they are written: no -ffast-math or part of it. Never -march=native: wheels run anywhere.
+FLAGS = ["/O2"] if os.name == "nt" else ["-O3", "-fno-math-errno"]
+HEADERS = ["pa_river/_arena.h", "pa_river/_arena.pxd", "pa_river/_native.pxd", "pa_river/_rows.h"]
+#: Every compiled module: name, sources, what it includes.
 MODULES = [
-    ("pa_river._arena", ["pa_river/_arena.pyx"], HEADERS, EXACT),
-    ("pa_river._batch", ["pa_river/_batch.pyx"], HEADERS, VECTOR),
-    ("pa_river._native", ["pa_river/_native.pyx"], HEADERS, EXACT),
+    ("pa_river._arena", ["pa_river/_arena.pyx"], HEADERS),
+    ("pa_river._batch", ["pa_river/_batch.pyx"], HEADERS),
+    ("pa_river._codec", ["pa_river/_codec.pyx"], HEADERS),
+    ("pa_river._native", ["pa_river/_native.pyx"], HEADERS),
 ]
 REQUIRED = os.environ.get("PA_REQUIRE_NATIVE") == "1"
 
@@ -35,8 +31,8 @@ def extensions() -> list[Extension]:
         return []
     modules: list[Extension] = cythonize(
         [
-            Extension(name, sources, depends=depends, include_dirs=["pa_river"], extra_compile_args=flags)
-            for name, sources, depends, flags in MODULES
+            Extension(name, sources, depends=depends, include_dirs=["pa_river"], extra_compile_args=FLAGS)
+            for name, sources, depends in MODULES
         ],
         build_dir="build/cython",
     )

@@ -151,6 +151,25 @@ static inline int32_t arena_insert(Arena *a, const uint8_t *text, size_t length,
     return (int32_t)slot;
 }
 
+/* Add a name after `arena_reserve`, or return -1 where it is there already: one look-up for both. */
+static inline int32_t arena_add(Arena *a, const uint8_t *text, size_t length, uint32_t hash, double weight) {
+    uint32_t at = hash & a->mask, slot;
+    for (; (slot = a->table[at]) != 0; at = (at + 1) & a->mask) {
+        const ArenaEntry *entry = &a->entries[--slot];
+        if (entry->hash == hash && entry[1].begin - entry->begin == length
+            && memcmp(a->blob + entry->begin, text, length) == 0)
+            return -1;
+    }
+    slot = a->count++;
+    memcpy(a->blob + a->used, text, length);
+    a->used += length;
+    a->entries[slot].hash = hash;
+    a->entries[slot].weight = weight;
+    a->entries[slot + 1].begin = (uint32_t)a->used;
+    a->table[at] = slot + 1;
+    return (int32_t)slot;
+}
+
 /* Forget the names that came after the first `count`: what undoes a refused batch. */
 static inline void arena_truncate(Arena *a, uint32_t count) {
     if (count >= a->count) return;

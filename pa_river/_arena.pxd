@@ -13,6 +13,7 @@ cdef extern from "_arena.h" nogil:
         uint8_t *blob
         uint32_t count
         size_t used
+    size_t arena_length(const Arena *, uint32_t slot)
 
 
 cdef class ArenaStore:
@@ -32,7 +33,7 @@ cdef class ArenaStore:
     cdef int refuse(self, bint weight) except -1
     cdef restore(self, double intercept, dict before, uint32_t count)
     cdef object name(self, uint32_t slot)
-    cdef int fill(self, const uint8_t *data, uint32_t count, double[::1] numbers) except -1
+    cdef int fill(self, const uint8_t *block, uint32_t count, const char *weights) except -1
     cdef int32_t column(self, int64_t number) noexcept
     cdef int32_t add_column(self, int64_t number) noexcept
     cdef int reserve_columns(self, size_t count) except -1

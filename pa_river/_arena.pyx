@@ -27,8 +27,8 @@ cdef extern from "_arena.h" nogil:
     uint32_t arena_hash(const uint8_t *text, size_t length, uint64_t seed)
     int32_t arena_find(const Arena *, const uint8_t *text, size_t length, uint32_t hash)
     int32_t arena_insert(Arena *, const uint8_t *text, size_t length, uint32_t hash, double weight)
+    int32_t arena_add(Arena *, const uint8_t *text, size_t length, uint32_t hash, double weight)
     int arena_reserve(Arena *, size_t names, size_t bytes, int exact)
-    size_t arena_length(const Arena *, uint32_t slot)
     void arena_open(Arena *)
     void arena_close(Arena *)
     void arena_truncate(Arena *, uint32_t count)
@@ -476,37 +476,39 @@ cdef class ArenaStore:
         if <Py_ssize_t>count != numbers.shape[0]:
             raise _pack.StateError(f"{count} names for {numbers.shape[0]} weights")
         cdef ArenaStore fresh = ArenaStore.__new__(ArenaStore)
-        fresh.fill(data, count, numbers)
+        fresh.fill(data, count, <const char *>&numbers[0] if count else NULL)
         self.arena, fresh.arena = fresh.arena, self.arena
         self.intercept = intercept
         self.renew()
 
-    cdef int fill(self, const uint8_t *data, uint32_t count, double[::1] numbers) except -1:
-        """Insert the names of a checked block."""
-        cdef const uint8_t *text = data + 4 + 4 * <size_t>count
+    cdef int fill(self, const uint8_t *block, uint32_t count, const char *weights) except -1:
+        """Insert the names of a checked block, with weights that may lie at any address."""
+        cdef const uint8_t *text = block + 4 + 4 * <size_t>count
         cdef const uint8_t *own
-        cdef uint32_t i, length, hash
-        cdef size_t total = 0
+        cdef uint32_t i, length
+        cdef size_t left = 0
+        cdef double weight
+        cdef bint ascii
         for i in range(count):
-            memcpy(&length, data + 4 + 4 * <size_t>i, 4)
-            total += length
-        if arena_reserve(&self.arena, count, total, 1) < 0:
+            memcpy(&length, block + 4 + 4 * <size_t>i, 4)
+            left += length
+        if arena_reserve(&self.arena, count, left, 1) < 0:
             raise MemoryError("the model has too many feature names")
+        ascii = all_ascii(text, left)
         for i in range(count):
-            memcpy(&length, data + 4 + 4 * <size_t>i, 4)
+            memcpy(&length, block + 4 + 4 * <size_t>i, 4)
+            memcpy(&weight, weights + 8 * <size_t>i, 8)
             own = text
             text += length
-            total -= length
-            if not plain(own, length):
+            left -= length
+            if not ascii and not plain(own, length):
                 # one spelling a name: whoever made the bytes may have known another
                 spelled = _pack.name_bytes(_pack.name_of(PyBytes_FromStringAndSize(<const char *>own, length)))
                 own, length = <const uint8_t *>PyBytes_AS_STRING(spelled), <uint32_t>PyBytes_GET_SIZE(spelled)
-                if arena_reserve(&self.arena, count - i, total + length, 0) < 0:
+                if arena_reserve(&self.arena, count - i, left + length, 0) < 0:
                     raise MemoryError("the model has too many feature names")
-            hash = arena_hash(own, length, SEED)
-            if arena_find(&self.arena, own, length, hash) >= 0:
+            if arena_add(&self.arena, own, length, arena_hash(own, length, SEED), weight) < 0:
                 raise _pack.StateError("a feature name is stored twice")
-            arena_insert(&self.arena, own, length, hash, numbers[i])
         return 0
 
     def __deepcopy__(self, memo):
@@ -530,10 +532,14 @@ cdef class ArenaStore:
         return object.__sizeof__(self) + arena_bytes(&self.arena)
 
 
-cdef inline bint plain(const uint8_t *text, uint32_t length) noexcept:
-    """Whether a stored name is ASCII or a tagged small int: as it is spelled here, with no need of a closer look."""
-    cdef uint32_t i
+cdef inline bint all_ascii(const uint8_t *text, size_t length) noexcept:
+    cdef size_t i
     cdef uint8_t high = 0
     for i in range(length):
         high |= text[i]
-    return high < 0x80 or (length == 10 and text[0] == 0xFF and text[1] == c"i")
+    return high < 0x80
+
+
+cdef inline bint plain(const uint8_t *text, uint32_t length) noexcept:
+    """Whether a stored name is ASCII or a tagged small int: as it is spelled here, with no need of a closer look."""
+    return (length == 10 and text[0] == 0xFF and text[1] == c"i") or all_ascii(text, length)

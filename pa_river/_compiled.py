@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pa_river import state
 from pa_river.stores import LinearStore
 
 _WANTED = os.environ.get("PA_RIVER_NATIVE", "")
@@ -52,10 +53,12 @@ else:
     try:
         if _WANTED == "0":
             raise ImportError("the reference is wanted")
+        from pa_river import _codec
         from pa_river._arena import ArenaStore as _STORE
         from pa_river._native import Margin, Tube
 
         NATIVE = True
+        state._shortcuts = (_codec.dumps, _codec.loads)
     except ImportError:
         if _WANTED == "1":
             raise

@@ -58,11 +58,6 @@ cdef class ScoreCore:
     store is an arena, the methods here do the work; else they hand the call on to the Python ones.
     """
 
-    cdef object store
-    cdef ArenaStore arena  # the store, if it is one
-    cdef public int64_t _version
-    cdef public object rule
-
     @property
     def _store(self):
         return self.store
