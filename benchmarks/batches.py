@@ -26,7 +26,7 @@ def calls(learn: Callable[[], Callable[[Any, Any], Any]], X: Any, y: Any) -> Con
 
 
 def _sklearn() -> Callable[[Any, Any], Any]:
-    from sklearn.linear_model import SGDClassifier
+    from sklearn.linear_model import SGDClassifier  # type: ignore[import-untyped]
 
     model = SGDClassifier(loss="hinge", penalty=None, learning_rate="pa1", eta0=1.0, shuffle=False)
     return lambda X, y: model.partial_fit(X, y, classes=[False, True])

@@ -13,8 +13,8 @@ from benchmarks import data
 from benchmarks.measure import Contestant, Row, compare
 from pa_river import _compiled
 
-ROWS = {10: 4000, 100: 1500, "sparse": 3000}
-SHORT = {10: "d=10", 100: "d=100", "sparse": "~100 of 1M"}
+ROWS: dict[int | str, int] = {10: 4000, 100: 1500, "sparse": 3000}
+SHORT: dict[int | str, str] = {10: "d=10", 100: "d=100", "sparse": "~100 of 1M"}
 
 
 def both(build: Callable[[], Any], stream: list[tuple[Any, Any]]) -> Contestant:

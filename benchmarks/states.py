@@ -37,7 +37,7 @@ def cycle(turns: int) -> list[Row]:
             return run
 
         def cloud() -> Contestant:
-            import cloudpickle
+            import cloudpickle  # type: ignore[import-untyped]
 
             def prepare() -> Callable[[], int]:
                 def run() -> int:
