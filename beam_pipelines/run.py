@@ -17,6 +17,7 @@ from beam_pipelines import _quiet  # noqa: F401  isort: skip  (before Beam: it s
 import apache_beam as beam
 from apache_beam.metrics import MetricsFilter
 from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.runners.portability.fn_api_runner import worker_handlers
 
 from beam_pipelines import arguments, options, progress, sinks, sources, summary
 from beam_pipelines.arguments import PROGRAM, ArgumentError
@@ -42,7 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         folder = sinks.prepare(args.output, args.output if args.resume else None)
         build(root, args, spec, reader, folder)
-        with progress.bar("read", "learning", " events"), _runner_log(args.verbose), _rare_collections():
+        quiet, rare, plain = _runner_log(args.verbose), _rare_collections(), _no_state_cache()
+        with progress.bar("read", "learning", " events"), quiet, rare, plain:
             result = root.run()
             result.wait_until_finish()
         counted = counts_of(result)
@@ -157,6 +159,21 @@ def _rare_collections() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+@contextmanager
+def _no_state_cache() -> Iterator[None]:
+    """Switch off the cache that FnApiRunner's worker has whatever `--max_cache_memory_usage_mb` says.
+
+    It holds live cells, and weighs each value that it reads or writes by a walk through all modules of the process:
+    measured, 1 ms a key and bundle (docs/profile.md). With its size 0 the worker talks to the state directly.
+    """
+    before = worker_handlers.STATE_CACHE_SIZE_MB
+    worker_handlers.STATE_CACHE_SIZE_MB = 0
+    try:
+        yield
+    finally:
+        worker_handlers.STATE_CACHE_SIZE_MB = before
 
 
 def _fail(reason: BaseException | str, code: int) -> int:

@@ -10,7 +10,10 @@ import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pa_river import state
+from pa_river.budget import Budget
+from pa_river.kernels import Kernel
 from pa_river.stores import LinearStore
+from pa_river.support import SupportStore
 
 _WANTED = os.environ.get("PA_RIVER_NATIVE", "")
 if _WANTED not in ("", "0", "1"):
@@ -24,6 +27,13 @@ def linear_store(learn_intercept: bool) -> LinearStore:
     return _STORE(learn_intercept)
 
 
+def single(
+    learn_intercept: bool, kernel: Kernel | None = None, budget: Budget | None = None,
+) -> LinearStore | SupportStore:
+    """Return a new store of one weight vector: by feature name, or by support vectors where there is a kernel."""
+    return linear_store(learn_intercept) if kernel is None else SupportStore(kernel, learn_intercept, budget)
+
+
 def restored_store(learn_intercept: bool, values: dict[str, Any]) -> LinearStore:
     """Return a store with this state: how a copy or pickle of a compiled store comes back on any machine."""
     store = linear_store(learn_intercept)
@@ -32,8 +42,13 @@ def restored_store(learn_intercept: bool, values: dict[str, Any]) -> LinearStore
 
 
 def on_reference(model: T) -> T:
-    """Return `model` itself, from now on run by the reference: what parity is measured against."""
+    """Return `model` itself, from now on run by the reference, if it was run by the compiled core.
+
+    What parity is measured against, and what watches moves that the compiled core makes without a call.
+    """
     compiled = model._store  # type: ignore[attr-defined]
+    if type(compiled) is not _STORE or _STORE is LinearStore:
+        return model
     store = LinearStore(bool(compiled._extra))
     store.set_state(compiled.get_state())
     model._store = store  # type: ignore[attr-defined]

@@ -6,13 +6,18 @@ import abc
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from pa_river import _compiled, _validate, batch, steps
+from pa_river import _compiled, _validate, batch, steps, stores, support
+from pa_river.budget import Budget
 from pa_river.features import features
-from pa_river.stores import LinearStore, MultiStore, Store
+from pa_river.kernels import Kernel
+from pa_river.support import SupportStore
 from pa_river.terms import Features, Name, Violation
 
 #: What a variant's scores look like: a float, or one float a label.
 S = TypeVar("S")
+
+#: Rows of a batch that a kernel store looks at in one go.
+_CHUNK = 256
 
 
 class Learner(abc.ABC, Generic[S]):
@@ -23,7 +28,7 @@ class Learner(abc.ABC, Generic[S]):
     good: a call that raised leaves the model as it was.
     """
 
-    _store: Store | MultiStore
+    _store: stores.Store | stores.MultiStore
     _version = 0
 
     def _input(self, x: Any) -> Any:
@@ -112,20 +117,35 @@ class Learner(abc.ABC, Generic[S]):
         """
         examples = batch.examples(self._inputs(X), y, w, self._normalise_y)
         undo = self._mark([phi for phi, _, _ in examples])
-        for row, (phi, label, weight) in enumerate(examples):
-            try:
-                if weight:
-                    self._learn(phi, label, weight, self._scores(phi))
-            except ValueError as error:
-                undo()
-                raise ValueError(f"row {row}: {error}") from error
+        for begin in range(0, len(examples), _CHUNK):
+            chunk = examples[begin:begin + _CHUNK]
+            with support.batch(self._store, [phi for phi, _, _ in chunk]):
+                for row, (phi, label, weight) in enumerate(chunk, begin):
+                    try:
+                        if weight:
+                            self._learn(phi, label, weight, self._scores(phi))
+                    except Exception as error:  # also what a user's cost or feature map raises: all or nothing
+                        undo()
+                        if isinstance(error, ValueError):
+                            raise ValueError(f"row {row}: {error}") from error
+                        raise
 
     def predict_many(self, X: Any) -> Any:
         """Return the predictions for the rows of X: a Series for a frame, with its index; else an array."""
-        return batch.like(X, [self._predicted(self._scores(phi)) for phi in self._inputs(X)])
+        phis = list(self._inputs(X))
+        predicted: list[Any] = []
+        for begin in range(0, len(phis), _CHUNK):
+            chunk = phis[begin:begin + _CHUNK]
+            with support.batch(self._store, chunk):
+                predicted += [self._predicted(self._scores(phi)) for phi in chunk]
+        return batch.like(X, predicted)
 
     def _learn(self, phi: Any, y: Any, w: float, scores: S) -> None:
-        self._update(phi, y, w, scores)
+        try:
+            self._update(phi, y, w, scores)
+        except support.Full:  # a support vector gives way first: its part no longer counts in the loss
+            with support.of(self._store).room_for(phi):
+                self._update(phi, y, w, self._scores(phi))
         self._version += 1
 
     def _mark(self, phis: list[Any]) -> Callable[[], None]:
@@ -165,14 +185,20 @@ class PALearner(Learner[S]):
 class ScoreLearner(PALearner[float]):
     """A learner with one weight vector: binary classification and regression."""
 
-    _store: LinearStore
+    _store: stores.LinearStore | SupportStore
 
-    def __init__(self, rule: steps.StepRule | None = None, *, learn_intercept: bool = True):
+    def __init__(
+        self, rule: steps.StepRule | None = None, *, learn_intercept: bool = True,
+        kernel: Kernel | None = None, budget: Budget | None = None,
+    ):
         owner = type(self).__name__
         _validate.require_instance(owner, "rule", rule, steps.StepRule, "PA(), PA1(C) or PA2(C)")
+        support.check(owner, kernel, budget)
         self.rule = rule
         self.learn_intercept = _validate.require_bool(owner, "learn_intercept", learn_intercept)
-        self._store = _compiled.linear_store(learn_intercept)
+        self.kernel = kernel
+        self.budget = budget
+        self._store = _compiled.single(learn_intercept, kernel, budget)
 
     @property
     def _mutable_attributes(self) -> set[str]:
@@ -180,13 +206,23 @@ class ScoreLearner(PALearner[float]):
 
     @property
     def weights(self) -> dict[Name, float]:
-        """The learned weights, a fresh dict: name -> weight, without the intercept."""
-        return dict(self._store.weights)
+        """The learned weights, a fresh dict: name -> weight, without the intercept. A kernel model has `support`."""
+        return self._store.weights(0) if isinstance(self._store, SupportStore) else dict(self._store.weights)
+
+    @property
+    def support(self) -> list[tuple[dict[Name, float], float]]:
+        """The support vectors of a kernel model by age, each with its coefficient: w = sum of coefficient * phi(x)."""
+        return [(x, coefficients[0]) for x, coefficients in support.of(self._store).vectors]
 
     @property
     def intercept(self) -> float:
         """The learned weight of the constant feature; 0.0 if there is none."""
-        return self._store.intercept
+        return self._store.intercept(0) if isinstance(self._store, SupportStore) else self._store.intercept
+
+    @property
+    def budget_loss(self) -> float:
+        """The summed length of all that a budget dropped: what a score has lost is at most that times norm(x)."""
+        return support.lost(self._store)
 
     def decision_one(self, x: Mapping[Any, Any]) -> float:
         """Return the raw score w . x + intercept. Never changes the model."""
