@@ -37,7 +37,8 @@ def environment(extra: str) -> Path:
     """Return the Python of an environment that holds the project and `extra`; made or refreshed where need be."""
     folder = ROOT / f".venv-{extra}"
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    settings = b"".join((ROOT / name).read_bytes() for name in SETTINGS)
+    compiled = sorted(path for ending in ("pyx", "pxd", "h") for path in ROOT.glob(f"pa_river/**/*.{ending}"))
+    settings = b"".join(path.read_bytes() for path in [*(ROOT / name for name in SETTINGS), *compiled])
     stamp, wanted = folder / "installed", hashlib.sha256(settings).hexdigest()
     if stamp.exists() and stamp.read_text() == wanted:
         return python
