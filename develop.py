@@ -3,6 +3,7 @@
     python3 develop.py run [ARGUMENTS]    the main job (arguments go to beam_pipelines.run)
     python3 develop.py test               lint, types, and every test but the slow ones, with a floor of coverage
     python3 develop.py integration        the tests on a real runner and broker
+    python3 develop.py sanitize           a fuzz of the compiled core under AddressSanitizer (needs gcc)
     python3 develop.py lint | types | unit
 """
 
@@ -80,6 +81,22 @@ def integration(rest: list[str]) -> int:
     return python("test", "-m", "pytest", "-m", "slow", *rest)
 
 
+def sanitize(rest: list[str]) -> int:
+    """Build the compiled core apart, with AddressSanitizer and UBSan, and fuzz it there for a minute."""
+    interpreter, build = environment("test"), ROOT / "build" / "asan"
+    libraries = [subprocess.run(["gcc", f"-print-file-name={name}"], capture_output=True, text=True).stdout.strip()
+                 for name in ("libasan.so", "libstdc++.so")]
+    flags = {"CFLAGS": "-fsanitize=address,undefined -fno-omit-frame-pointer -g -O1", "PA_REQUIRE_NATIVE": "1"}
+    built = subprocess.run(
+        [interpreter, "-m", "pip", "install", "--quiet", "--no-deps", "--upgrade", "--target", str(build), "."],
+        cwd=ROOT, env={**os.environ, **flags},
+    ).returncode
+    checked = {"LD_PRELOAD": " ".join(libraries), "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc",
+               "PA_RIVER_NATIVE": "1", "PYTHONPATH": str(build)}
+    fuzz = [interpreter, str(ROOT / "tests" / "fuzz_core.py"), "--seconds", "60", *rest]
+    return built or subprocess.run(fuzz, cwd=build, env={**os.environ, **checked}).returncode
+
+
 def test(rest: list[str]) -> int:
     """Every check in turn; the first that fails ends it."""
     return lint([]) or types([]) or unit(rest)
@@ -87,6 +104,7 @@ def test(rest: list[str]) -> int:
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "run": run, "test": test, "lint": lint, "types": types, "unit": unit, "integration": integration,
+    "sanitize": sanitize,
 }
 
 if __name__ == "__main__":
