@@ -1,4 +1,4 @@
-"""A fuzz of the compiled core, made to run under AddressSanitizer or valgrind: `python3 develop.py sanitize`, or by hand
+"""A fuzz of the compiled core for AddressSanitizer or valgrind: `python3 develop.py sanitize`, or by hand
 
     python tests/fuzz_core.py --seconds 60 --seed 1
 
