@@ -22,6 +22,7 @@ from beam_pipelines.learn import COUNTED, NAMESPACE, Batch, check_runner, typed
 from beam_pipelines.store import LiveStore
 from beam_pipelines.units import BEAT, Unit, spans, unit
 from pa_river.stream import CellSpec, Event, Holder, Output, SnapshotStore, sections
+from pa_river.stream.cell_state import with_model
 
 _HEADER = struct.Struct(">QQ?")  # serial, events since the last blob, whether the saving timer is armed
 _KNOWN = ("duplicates", "too_old")
@@ -50,6 +51,20 @@ class Resume(NamedTuple):
         if found is None or not found.cell:
             return None
         return sections.join_cells([(key, math.inf, found.cell)], math.inf)
+
+    def rolled_back(self, key: str, held: bytes, version: int) -> bytes | None:
+        """The bytes with the model that the store was rolled back to while no job ran; None: it was not."""
+        snapshots = SnapshotStore(self.store.path)
+        listed = snapshots.list(key)
+        if not listed or listed[-1].reason != "rollback" or listed[-1].version <= version:
+            return None
+        found = snapshots.get(key, listed[-1].version, listed[-1].generation)
+        assert found is not None  # it was listed
+        cells = [
+            (name, due, with_model(cell, found.model, version=found.version, parent=version) if name == key else cell)
+            for name, due, cell in sections.split_cells(held)[0]
+        ]
+        return sections.join_cells(cells, math.inf)
 
 
 class Held(CacheAware):
@@ -176,7 +191,11 @@ class ServeFn(beam.DoFn):
         if isinstance(state, Held):
             return state
         if state is None:
-            return Held(self._spec.open(key, self._resume.state(key)))
+            held = self._resume.state(key)
+            holder = self._spec.open(key, held)
+            if held is not None and (back := self._resume.rolled_back(key, held, holder.version())) is not None:
+                holder = self._spec.open(key, back)
+            return Held(holder)
         serial, unsaved, is_armed = _HEADER.unpack_from(state)
         return Held(self._spec.open(key, state[_HEADER.size:] or None), serial, unsaved, is_armed)
 

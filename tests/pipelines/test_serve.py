@@ -110,6 +110,18 @@ def test_keys_begin_as_a_bounded_run_left_them(tmp_path):
     assert line == expected[0].to_json() and f'"version":{snapshot.version}' in line
 
 
+def test_a_model_rolled_back_while_no_job_ran_is_the_one_that_goes_on(tmp_path):
+    path, cells = tmp_path / "snapshots.db", spec(snapshot_every=4)
+    _, store = served(path, events()[:50], cells)
+    learned = cells.open("k0", store.blob("k0")).version()
+    written = SnapshotStore(path).roll_back("k0", 4)
+    assert written.version > learned > 4
+    _, store = served(path, events()[:51], cells)  # one event of each key, more or less
+    later = served(path, [*events()[:51], Event("k0", "new", 99.0, {"a": 1.0}, source="t-0", seq=51)], cells)[1]
+    model = pa_river.loads(written.model)
+    assert f'"score":{model.decision_one({"a": 1.0})},"version":{written.version}' in said(later)["new", "prediction"]
+
+
 def test_keys_in_which_something_waits_for_its_time_are_named(tmp_path):
     cells = spec(label_ttl=10.0)
     given = [event._replace(seq=number) for number, event in enumerate(events(2))]
