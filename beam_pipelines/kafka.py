@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 import apache_beam as beam
 from apache_beam import coders
 from apache_beam.coders.typecoders import registry
-from apache_beam.io.iobase import RestrictionProgress, WatermarkEstimator
+from apache_beam.io.iobase import RestrictionProgress
 from apache_beam.io.restriction_trackers import OffsetRange, OffsetRestrictionTracker
-from apache_beam.transforms.core import RestrictionProvider, WatermarkEstimatorProvider
+from apache_beam.transforms.core import RestrictionProvider
 from apache_beam.utils.timestamp import Duration, Timestamp
 
 from beam_pipelines import apart  # noqa: F401  (wherever these DoFns are unpickled)
 from beam_pipelines.broker import Broker, Partition
+from beam_pipelines.event_time import ClockEstimator, Clocks
 from beam_pipelines.units import BEAT, Record, Unit, spans
 from pa_river import state, stream
 from pa_river.stream import Event, Rejected
@@ -89,94 +90,6 @@ def event_of(message: Any, source: str, reading: Reading, wall: float) -> Event 
 def _rejected(message: Any, reason: str) -> Rejected:
     text = b"" if message.value() is None else message.value()
     return Rejected(None, None, stream.payload(text), "parse", reason)
-
-
-class Clock(NamedTuple):
-    """The event time of one partition, in whole milliseconds; what its watermark estimator keeps."""
-
-    mark: int | None = None  # the watermark
-    stamp: int | None = None  # of the last bundle's elements
-    newest: int | None = None  # the largest event time
-    heard: int | None = None  # wall time of the last record, or of the first look at a log without one
-
-    def after(self, times: Sequence[float], lateness: float, wall: float) -> Clock:
-        """The clock behind a bundle of events at `times`.
-
-        The bundle's elements get its least time as their timestamp, so that they hold back whatever is due after
-        them until they are handled; and always a later one than the last bundle's, because a runner keeps the order of
-        one key's elements only where their timestamps tell it.
-        """
-        heard = int(wall * 1000)
-        if not times:
-            return self._replace(heard=heard)
-        newest = max(_milliseconds(max(times)), _MIN if self.newest is None else self.newest)
-        mark = _MIN if self.mark is None else self.mark
-        stamp = max(_milliseconds(min(times)), mark, _MIN if self.stamp is None else self.stamp + 1)
-        return Clock(max(mark, newest - int(lateness * 1000)), stamp, newest, heard)
-
-    def idle(self, lateness: float, idle_after: float, wall: float) -> Clock:
-        """The clock of a log that has nothing to say, `wall` seconds after the epoch."""
-        now = int(wall * 1000)
-        if self.heard is None:
-            return self._replace(heard=now)
-        silent = now - self.heard - int(idle_after * 1000)
-        if silent <= 0:
-            return self
-        since = now - int(idle_after * 1000) if self.newest is None else self.newest + silent
-        mark = since - int(lateness * 1000)
-        return self._replace(mark=mark if self.mark is None else max(mark, self.mark))
-
-
-_MIN = -(2**53)
-
-
-def _milliseconds(seconds: float) -> int:
-    """Rounded down, and within what a runner can tell apart: an event may claim any finite time."""
-    return int(min(max(seconds, -1e11), 2e11) * 1000 // 1)
-
-
-class ClockEstimator(WatermarkEstimator):
-    """The watermark of a partition: what its `Clock` says."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-
-    def current_watermark(self) -> Timestamp | None:
-        return None if self._clock.mark is None else Timestamp(micros=self._clock.mark * 1000)
-
-    def get_estimator_state(self) -> Clock:
-        return self._clock
-
-    def set_clock(self, clock: Clock) -> None:
-        """Go on with this clock; a method, since Beam's lock around an estimator wraps methods alone."""
-        self._clock = clock
-
-    def observe_timestamp(self, timestamp: Timestamp) -> None:
-        """Element timestamps say nothing that the clock does not."""
-
-
-class ClockCoder(coders.Coder):
-    """Four numbers, or none."""
-
-    def encode(self, value: Clock) -> bytes:
-        return state.pack(tuple(value))
-
-    def decode(self, encoded: bytes) -> Clock:
-        return Clock(*state.unpack(encoded))
-
-    def is_deterministic(self) -> bool:
-        return True
-
-
-class _Clocks(WatermarkEstimatorProvider):
-    def initial_estimator_state(self, element: Partition, restriction: OffsetRange) -> Clock:
-        return Clock()
-
-    def create_watermark_estimator(self, estimator_state: Clock) -> ClockEstimator:
-        return ClockEstimator(estimator_state)
-
-    def estimator_state_coder(self) -> coders.Coder:
-        return ClockCoder()
 
 
 class LogTracker(OffsetRestrictionTracker):
@@ -312,7 +225,7 @@ class ReadLog(_Read):
         self,
         element: Partition,
         tracker: Any = beam.DoFn.RestrictionParam(_Logs(False)),
-        estimator: Any = beam.DoFn.WatermarkEstimatorParam(_Clocks()),
+        estimator: Any = beam.DoFn.WatermarkEstimatorParam(Clocks()),
     ) -> Iterator[Any]:
         span = tracker.current_restriction()
         if (yield from self._read(element, span.start, span.stop, tracker, estimator)) >= 0:
@@ -329,7 +242,7 @@ class ReadLogToItsEnd(_Read):
         self,
         element: Partition,
         tracker: Any = beam.DoFn.RestrictionParam(_Logs(True)),
-        estimator: Any = beam.DoFn.WatermarkEstimatorParam(_Clocks()),
+        estimator: Any = beam.DoFn.WatermarkEstimatorParam(Clocks()),
     ) -> Iterator[Any]:
         span = tracker.current_restriction()
         at = span.start

@@ -21,6 +21,7 @@ from beam_pipelines import live_arguments, options
 from beam_pipelines.arguments import ArgumentError
 from beam_pipelines.broker import Broker, Partition
 from beam_pipelines.kafka import ReadLog, ReadLogToItsEnd
+from beam_pipelines.kafka_java import ReadByJava
 from beam_pipelines.kafka_sink import Publisher
 from beam_pipelines.learn import Batch, typed
 from beam_pipelines.live_arguments import PROGRAM
@@ -53,7 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 build(root, args, spec, broker, store, run, logs)
             except (ArgumentError, ValueError) as error:
                 return _fail(error, 2)
-            watch = Watch(store, None if args.until_end else args.stall)
+            beats = not args.until_end and args.expansion_service is None
+            watch = Watch(store, args.stall if beats else None)
             with watch:
                 root.run().wait_until_finish()
     except KeyboardInterrupt:
@@ -93,11 +95,13 @@ def build(
     logs: list[Partition],
 ) -> None:
     """Add the whole job to a pipeline: source, cells, sink."""
-    read = (ReadLogToItsEnd if args.until_end else ReadLog)(broker, live_arguments.reading_of(args))
-    records = (
-        root | "Logs" >> beam.Create(logs, reshuffle=False).with_output_types(Partition) | "Spread" >> beam.Reshuffle()
-        | "Read" >> beam.ParDo(read).with_outputs(read.UNREAD, main="events")
-    )
+    reading = live_arguments.reading_of(args)
+    if args.expansion_service is not None:
+        records = root | "Read" >> ReadByJava(broker, args.topic, reading, args.expansion_service)
+    else:
+        read = beam.ParDo((ReadLogToItsEnd if args.until_end else ReadLog)(broker, reading))
+        partitions = root | "Logs" >> beam.Create(logs, reshuffle=False).with_output_types(Partition)
+        records = partitions | "Spread" >> beam.Reshuffle() | "Read" >> read.with_outputs(ReadLog.UNREAD, main="events")
     events = typed(records.events, tuple[str, Batch])
     waiting: list[tuple[str, Batch]] = [(key, []) for key in store.waiting()]
     if waiting:  # keys that no event may come to, while something of theirs is due: opened, so that a timer is set
@@ -109,7 +113,7 @@ def build(
     if args.cells_apart:
         serve = serve.with_resource_hints(min_ram="1MB")  # another environment, and so another worker
     units = events | "Learn" >> serve
-    unread = typed(records[read.UNREAD], Unit)
+    unread = typed(records[ReadLog.UNREAD], Unit)
     publisher = None if args.publish is None else Publisher(broker, args.publish)
     (units, unread) | "Units" >> beam.Flatten() | "Write" >> WriteUnits(store, run, publisher)
 

@@ -71,6 +71,9 @@ def build_parser() -> argparse.ArgumentParser:
     add("--kafka", metavar="NAME=VALUE", nargs="+", action="extend", default=[],
         help="properties of the client (librdkafka's names), no secrets")
     add("--until_end", action="store_true", help="stop where the logs end now; the default is never to stop")
+    add("--expansion_service", metavar="HOST:PORT",
+        help="read by Beam's own ReadFromKafka, whose Java expansion service is there; every start then reads the "
+        "topics from their beginning, and skips what is known")
     add("--lateness", metavar="S", type=_seconds, default=default.lateness,
         help="how much later than a later event of its partition one may come, in event time (default: 0)")
     add("--idle_after", metavar="S", type=_seconds, default=default.idle_after,
@@ -136,6 +139,8 @@ def parse(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
     if args.runner == "FnApiRunner" and not args.until_end:
         raise ArgumentError("FnApiRunner fires event-time timers after each bundle of an unbounded input: use "
                             "PrismRunner, or --until_end")
+    if args.expansion_service is not None and args.until_end:
+        raise ArgumentError("--until_end is for the command's own reader: leave out --expansion_service")
     for name in ("save_every", "snapshot_every", "keep"):
         if not getattr(args, name):
             raise ArgumentError(f"--{name} must be a whole number >= 1, got 0")

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from beam_pipelines import kafka
 from beam_pipelines.broker import Broker, BrokerError, Partition, parse_settings
-from beam_pipelines.kafka import Clock, Reading, event_of
+from beam_pipelines.event_time import Clock, ClockCoder
+from beam_pipelines.kafka import Reading, event_of
 from pa_river.stream import Event, Rejected
 
 X = {"key": "k", "id": "1", "time": 5.0, "x": {"a": 1.0}}
@@ -140,7 +141,7 @@ def test_a_log_is_left_where_the_reader_is_and_split_nowhere_else():
 
 def test_what_the_runner_keeps_comes_back_from_its_bytes():
     for coder, value in (
-        (kafka.ClockCoder(), Clock(1, 2, None, -4)),
+        (ClockCoder(), Clock(1, 2, None, -4)),
         (kafka.RangeCoder(), OffsetRange(3, kafka.NO_END)),
         (kafka.PartitionCoder(), Partition("t", 1, 2, 3, 0, "id")),
     ):
