@@ -4,6 +4,7 @@ import json
 
 import pytest
 from apache_beam.io.restriction_trackers import OffsetRange
+from apache_beam.utils.timestamp import Timestamp
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ from beam_pipelines import kafka
 from beam_pipelines.broker import Broker, BrokerError, Partition, parse_settings
 from beam_pipelines.event_time import Clock, ClockCoder
 from beam_pipelines.kafka import Reading, event_of
+from beam_pipelines.kafka_java import _Decode
 from pa_river.stream import Event, Rejected
 
 X = {"key": "k", "id": "1", "time": 5.0, "x": {"a": 1.0}}
@@ -129,6 +131,27 @@ def test_gaps_and_kept_numbers_make_up_the_whole_span(start, kept, more):
     after = (numbers[-1] + 1 if numbers else start) + more
     covered = [number for _, first, last in kafka._gaps("t", start, after, numbers) for number in range(first, last)]
     assert sorted([*covered, *numbers]) == list(range(start, after))
+
+
+class Row:
+    """What Java's ReadFromKafka hands over."""
+
+    def __init__(self, offset, value, key=b"k"):
+        self.topic, self.partition, self.offset, self.key = "t", 0, offset, key
+        self.value = None if value is None else json.dumps(value).encode()
+        self.timestamp, self.timestampTypeId = 9_000, 0
+
+
+def test_rows_of_beams_own_reader_become_the_same_events_grouped_by_key():
+    decode = _Decode(Reading())
+    decode.start_bundle()
+    aside = [unread.value for row in (Row(7, X), Row(8, {**X, "id": "2"}), Row(9, {**X, "key": "other"}), Row(10, None))
+             for unread in decode.process(row, Timestamp(9))]  # fmt: skip
+    batches = {value.value[0]: value.value[1] for value in decode.finish_bundle()}
+    assert batches["k"] == [(7, read(Message(X))), (8, read(Message({**X, "id": "2"}, offset=8)))]
+    assert [offset for offset, _ in batches["other"]] == [9]
+    (unit,) = aside
+    assert unit.handled == [("t-0", 10, 11)] and unit.records[0].kind == "rejected:t-0:10"
 
 
 def test_a_log_is_left_where_the_reader_is_and_split_nowhere_else():
