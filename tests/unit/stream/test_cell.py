@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import pickle
 
@@ -473,6 +474,17 @@ def test_a_cost_sensitive_model_is_judged_by_its_cost_and_before_it_knows_a_labe
     assert losses[1:3] == [("x", "y", 5.0), ("y", "x", 2.0)]
     assert held.version() == 4
     assert callable(cost) == (losses[0] == (None, "x", None))  # a mapping names its labels, so something is predicted
+
+
+@pytest.mark.parametrize("label", [math.inf, ("a", -math.inf), frozenset("a"), ("a", frozenset()), 1j, 10**400])
+def test_a_label_that_neither_bytes_nor_json_hold_costs_its_event_and_not_its_key(label):
+    held = CellSpec(PAMulticlass()).open("k", None)
+    rejected = run(held, ask("1", 0.0, y=label), ask("2", 1.0), tell("2", 2.0, label), tell("3", 3.0, label))
+    assert [output.tag for output in rejected] == ["rejected", "predictions", "rejected", "rejected"]
+    outputs = run(held, tell("2", 4.0, ("a", b"b")), ask("4", 5.0))
+    assert [json.loads(output.to_json())["key"] for output in [*rejected, *outputs]] == ["k"] * 6
+    assert held.dumps() is not None
+    assert held.model().decision_one(A) == pytest.approx({("a", b"b"): 0.5})
 
 
 def test_a_label_model_scores_by_its_winner():
