@@ -93,7 +93,8 @@ def malformed(event: Event) -> str | None:
     The types of its envelope only: what is in x and y is the model's to judge.
     """
     _, id, time, x, y, w, segment, _, _, op, target, check = event
-    if type(time) is float and -MAX_TIME <= time <= MAX_TIME and type(id) is str and w is None and segment is None and op is None:
+    is_timed = type(time) is float and -MAX_TIME <= time <= MAX_TIME
+    if is_timed and type(id) is str and w is None and segment is None and op is None:
         return None if x is not None or y is not None else "an event needs x or y"  # nearly every event
     if not (isinstance(time, (int, float)) and -MAX_TIME <= time <= MAX_TIME):
         return f"time must be a finite number of seconds, at most {MAX_TIME:g} either way, got {short(time)}"

@@ -34,10 +34,8 @@ class Kind:
     """
 
     def __init__(self, model: Any) -> None:
-        params = inspect.signature(type(model)).parameters
-        given = {name: getattr(model, name, None) for name in params}
-        self.not_stored = {name: value for name, value in given.items() if callable(value)}
         self.prototype = state.dumps(model)
+        self.not_stored = state.not_stored(model)
         self.fresh()  # what cannot be read back is refused here, not at the first event
         self.supervised: bool = getattr(model, "_supervised", True)
         # our learners: a failed call moves nothing

@@ -476,6 +476,15 @@ def test_a_cost_sensitive_model_is_judged_by_its_cost_and_before_it_knows_a_labe
     assert callable(cost) == (losses[0] == (None, "x", None))  # a mapping names its labels, so something is predicted
 
 
+def test_a_pipeline_with_a_cost_function_is_kept_in_a_cell():
+    settings = CellSpec(preprocessing.StandardScaler() | PACostSensitive(lambda y, r: 4.0))
+    held = settings.open("k", None)
+    run(held, ask("1", 0.0, y="x"), ask("2", 1.0, {"a": 3.0}, y="z"))
+    held = settings.open("k", held.dumps())
+    said, outcome = run(held, ask("3", 2.0, {"a": -3.0}, y="z"))
+    assert (said.prediction, outcome.loss, held.version()) == ("x", 4.0, 3)
+
+
 @pytest.mark.parametrize("label", [math.inf, ("a", -math.inf), frozenset("a"), ("a", frozenset()), 1j, 10**400])
 def test_a_label_that_neither_bytes_nor_json_hold_costs_its_event_and_not_its_key(label):
     held = CellSpec(PAMulticlass()).open("k", None)
