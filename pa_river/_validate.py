@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from pa_river.features import short
 
@@ -86,17 +86,14 @@ class _Checked:
     def __set__(self, instance: object, value: Any) -> None:
         instance.__dict__[self._name] = self._check(type(instance).__name__, self._name, value)
 
-    @overload
-    def __get__(self, instance: None, owner: type) -> _Checked: ...
+    if TYPE_CHECKING:  # without a __get__ of its own, the value is read from the instance at no cost
+        @overload
+        def __get__(self, instance: None, owner: type) -> _Checked: ...
 
-    @overload
-    def __get__(self, instance: object, owner: type) -> float: ...
+        @overload
+        def __get__(self, instance: object, owner: type) -> float: ...
 
-    def __get__(self, instance: object | None, owner: type) -> float | _Checked:
-        if instance is None:
-            return self
-        value: float = instance.__dict__[self._name]
-        return value
+        def __get__(self, instance: object | None, owner: type) -> float | _Checked: ...
 
     def _check(self, owner: str, name: str, value: Any) -> float:
         raise TypeError("use Positive or NonNegative")  # pragma: no cover
