@@ -163,8 +163,10 @@ def _event(record: Mapping[str, Any], source: str | None, seq: int | None) -> Ev
     if op is not None:
         target = _target(op, target)
     number = get("seq", seq)
-    if number is not None and (type(number) is not int or number < 0):
-        raise ValueError(f"seq must be an integer >= 0, got {number!r}")
+    if number is not None and type(number) is not int:
+        number = int(number) if isinstance(number, np.integer) else -1
+    if number is not None and number < 0:
+        raise ValueError(f"seq must be an integer >= 0, got {get('seq', seq)!r:.100}")
     segment, origin, checksum = get("segment"), get("source", source), get("checksum")
     event = Event(
         key, id, _seconds(get("time")), x, y, w,

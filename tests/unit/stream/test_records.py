@@ -134,3 +134,10 @@ def test_the_payload_of_what_has_no_text_is_made_and_cut():
     cycle: dict = {}
     cycle["self"] = cycle
     assert payload(cycle).startswith("<ValueError")
+
+
+def test_a_number_of_a_source_may_be_numpy_s():
+    event = event_from({"key": "k", "id": "1", "time": 0, "y": 1, "seq": np.int64(3)})
+    assert (event.seq, type(event.seq)) == (3, int)
+    assert isinstance(event_from({"key": "k", "id": "1", "time": 0, "y": 1, "seq": np.float64(3)}), Rejected)
+    assert isinstance(event_from({"key": "k", "id": "1", "time": 0, "y": 1, "seq": True}), Rejected)
