@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 import pickle
 import struct
@@ -212,3 +213,15 @@ def test_two_callables_of_one_name_are_told_apart_or_refused():
     both.classifiers = {"a": pa_river.PACostSensitive(lambda y, r: 1.0)}
     with pytest.raises(StateError, match="two parts of the model have a callable 'cost'"):
         state.not_stored(both)
+
+
+def test_a_pipeline_that_splits_numbers_from_text_is_stored():
+    numeric = compose.SelectType(numbers.Number) | preprocessing.StandardScaler()
+    model = numeric + (compose.SelectType(str) | preprocessing.OneHotEncoder()) | PAClassifier()
+    for height, colour, y in [(1.0, "red", True), (3.0, "blue", False), (2.0, "red", True)]:
+        model.learn_one({"height": height, "colour": colour}, y)
+    loaded = loads(dumps(model))
+    for each in (model, loaded):
+        each.learn_one({"height": 5.0, "colour": "green"}, False)
+    assert dumps(loaded) == dumps(model)
+    assert set(loaded["PAClassifier"].weights) == {"height", "colour_red", "colour_blue", "colour_green"}
