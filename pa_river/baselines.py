@@ -8,6 +8,8 @@ from typing import NamedTuple
 from river import base
 
 from pa_river import _validate, prototypes, state
+from pa_river.budget import Budget
+from pa_river.kernels import Kernel
 from pa_river.terms import Features, Term
 
 
@@ -20,9 +22,9 @@ class MulticlassPerceptron(prototypes.SingleLabelLearner, base.Classifier):
     learn_intercept
         Whether a nameless feature of constant value 1 is learned too, one weight a label.
     kernel
-        None for weights by feature name.
+        None for weights by feature name; `Linear()`, `Polynomial(degree)` or `RBF(gamma)` for support vectors.
     budget
-        None for no bound.
+        `Budget(size)` bounds the support vectors; None or `Budget(math.inf)` does not.
     update
         Who is at fault: "uniform", every label that scores at least as much as the right one, each by an equal share;
         or "max", the best of them only.
@@ -50,7 +52,8 @@ class MulticlassPerceptron(prototypes.SingleLabelLearner, base.Classifier):
     _least_slots = 2
 
     def __init__(
-        self, *, learn_intercept: bool = True, kernel: None = None, budget: None = None, update: str = "uniform"
+        self, *, learn_intercept: bool = True, kernel: Kernel | None = None, budget: Budget | None = None,
+        update: str = "uniform",
     ):
         super().__init__(learn_intercept=learn_intercept, kernel=kernel, budget=budget)
         self.update = _validate.require_choice(type(self).__name__, "update", update, ("uniform", "max"))
@@ -77,9 +80,9 @@ class MIRAClassifier(prototypes.SingleLabelLearner, base.Classifier):
     learn_intercept
         Whether a nameless feature of constant value 1, inside the norm, is learned too, one weight a label.
     kernel
-        None for weights by feature name.
+        None for weights by feature name; `Linear()`, `Polynomial(degree)` or `RBF(gamma)` for support vectors.
     budget
-        None for no bound.
+        `Budget(size)` bounds the support vectors; None or `Budget(math.inf)` does not.
     C
         Aggressiveness, finite and > 0: the cost of a unit of slack, and the largest `tau` of the right prototype.
     margin
@@ -112,8 +115,8 @@ class MIRAClassifier(prototypes.SingleLabelLearner, base.Classifier):
     margin = _validate.Positive()
 
     def __init__(
-        self, *, learn_intercept: bool = True, kernel: None = None, budget: None = None, C: float = 1.0,
-        margin: float = 1.0,
+        self, *, learn_intercept: bool = True, kernel: Kernel | None = None, budget: Budget | None = None,
+        C: float = 1.0, margin: float = 1.0,
     ):
         super().__init__(learn_intercept=learn_intercept, kernel=kernel, budget=budget)
         self.C = C

@@ -11,7 +11,9 @@ import numpy as np
 from river import base
 
 from pa_river import _validate, labels, prototypes, state, steps
+from pa_river.budget import Budget
 from pa_river.features import short
+from pa_river.kernels import Kernel
 from pa_river.terms import Features, Term, Violation
 
 #: {right: {predicted: cost}}, or a function of (right, predicted).
@@ -47,9 +49,9 @@ class PACostSensitive(prototypes.PALabelLearner, prototypes.SingleLabelLearner, 
     learn_intercept
         Whether a nameless feature of constant value 1, inside the norm, is learned too, one weight a label.
     kernel
-        None for weights by feature name.
+        None for weights by feature name; `Linear()`, `Polynomial(degree)` or `RBF(gamma)` for support vectors.
     budget
-        None for no bound.
+        `Budget(size)` bounds the support vectors; None or `Budget(math.inf)` does not.
     update
         Which constraint a step satisfies: "prediction", that of the predicted label, passive whenever the prediction is
         right; or "max_loss", the one broken most, which asks for the costs of all labels.
@@ -75,8 +77,8 @@ class PACostSensitive(prototypes.PALabelLearner, prototypes.SingleLabelLearner, 
     """
 
     def __init__(
-        self, cost: Cost, rule: steps.StepRule | None = None, *, learn_intercept: bool = True, kernel: None = None,
-        budget: None = None, update: str = "prediction",
+        self, cost: Cost, rule: steps.StepRule | None = None, *, learn_intercept: bool = True,
+        kernel: Kernel | None = None, budget: Budget | None = None, update: str = "prediction",
     ):
         owner = type(self).__name__
         self.cost = cost

@@ -6,9 +6,11 @@ import abc
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from pa_river import _validate, batch, steps
+from pa_river import _validate, batch, steps, stores, support
+from pa_river.budget import Budget
 from pa_river.features import features
-from pa_river.stores import LinearStore, MultiStore, Store
+from pa_river.kernels import Kernel
+from pa_river.support import SupportStore
 from pa_river.terms import Features, Name, Violation
 
 #: What a variant's scores look like: a float, or one float a label.
@@ -23,7 +25,7 @@ class Learner(abc.ABC, Generic[S]):
     good: a call that raised leaves the model as it was.
     """
 
-    _store: Store | MultiStore
+    _store: stores.Store | stores.MultiStore
     _version = 0
 
     def _input(self, x: Any) -> Any:
@@ -125,7 +127,11 @@ class Learner(abc.ABC, Generic[S]):
         return batch.like(X, [self._predicted(self._scores(phi)) for phi in self._inputs(X)])
 
     def _learn(self, phi: Any, y: Any, w: float, scores: S) -> None:
-        self._update(phi, y, w, scores)
+        try:
+            self._update(phi, y, w, scores)
+        except support.Full:  # a support vector gives way first: its part no longer counts in the loss
+            with support.of(self._store).room_for(phi):
+                self._update(phi, y, w, self._scores(phi))
         self._version += 1
 
     def _mark(self, phis: list[Any]) -> Callable[[], None]:
@@ -165,14 +171,20 @@ class PALearner(Learner[S]):
 class ScoreLearner(PALearner[float]):
     """A learner with one weight vector: binary classification and regression."""
 
-    _store: LinearStore
+    _store: stores.LinearStore | SupportStore
 
-    def __init__(self, rule: steps.StepRule | None = None, *, learn_intercept: bool = True):
+    def __init__(
+        self, rule: steps.StepRule | None = None, *, learn_intercept: bool = True,
+        kernel: Kernel | None = None, budget: Budget | None = None,
+    ):
         owner = type(self).__name__
         _validate.require_instance(owner, "rule", rule, steps.StepRule, "PA(), PA1(C) or PA2(C)")
+        support.check(owner, kernel, budget)
         self.rule = rule
         self.learn_intercept = _validate.require_bool(owner, "learn_intercept", learn_intercept)
-        self._store = LinearStore(learn_intercept)
+        self.kernel = kernel
+        self.budget = budget
+        self._store = stores.single(learn_intercept, kernel, budget)
 
     @property
     def _mutable_attributes(self) -> set[str]:
@@ -180,13 +192,25 @@ class ScoreLearner(PALearner[float]):
 
     @property
     def weights(self) -> dict[Name, float]:
-        """The learned weights, a fresh dict: name -> weight, without the intercept."""
-        return dict(self._store.weights)
+        """The learned weights, a fresh dict: name -> weight, without the intercept. A kernel model has `support`."""
+        if isinstance(self._store, stores.LinearStore):
+            return dict(self._store.weights)
+        return self._store.weights(0)
+
+    @property
+    def support(self) -> list[tuple[dict[Name, float], float]]:
+        """The support vectors of a kernel model by age, each with its coefficient: w = sum of coefficient * phi(x)."""
+        return [(x, coefficients[0]) for x, coefficients in support.of(self._store).vectors]
 
     @property
     def intercept(self) -> float:
         """The learned weight of the constant feature; 0.0 if there is none."""
-        return self._store.intercept
+        return self._store.intercept if isinstance(self._store, stores.LinearStore) else self._store.intercept(0)
+
+    @property
+    def budget_loss(self) -> float:
+        """The summed length of all that a budget dropped: what a score has lost is at most that times norm(x)."""
+        return support.lost(self._store)
 
     def decision_one(self, x: Mapping[Any, Any]) -> float:
         """Return the raw score w . x + intercept. Never changes the model."""

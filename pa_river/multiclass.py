@@ -8,6 +8,8 @@ from collections.abc import Hashable, Sequence
 from river import base
 
 from pa_river import prototypes, state, steps
+from pa_river.budget import Budget
+from pa_river.kernels import Kernel
 from pa_river.terms import Features, Term, Violation
 
 
@@ -24,9 +26,9 @@ class PAMulticlass(
     learn_intercept
         Whether a nameless feature of constant value 1, inside the norm, is learned too, one weight a label.
     kernel
-        None for weights by feature name.
+        None for weights by feature name; `Linear()`, `Polynomial(degree)` or `RBF(gamma)` for support vectors.
     budget
-        None for no bound.
+        `Budget(size)` bounds the support vectors; None or `Budget(math.inf)` does not.
     labels
         Labels known from the start, in the order that decides ties. Others may come at any time.
 
@@ -56,8 +58,8 @@ class PAMulticlass(
     _least_slots = 2
 
     def __init__(
-        self, rule: steps.StepRule | None = None, *, learn_intercept: bool = True, kernel: None = None,
-        budget: None = None, labels: Sequence[Hashable] = (),
+        self, rule: steps.StepRule | None = None, *, learn_intercept: bool = True, kernel: Kernel | None = None,
+        budget: Budget | None = None, labels: Sequence[Hashable] = (),
     ):
         self.labels = prototypes.declared(type(self).__name__, labels)
         super().__init__(

@@ -10,6 +10,8 @@ from river import base
 
 from pa_river import _proba, batch, prototypes, state, steps
 from pa_river import labels as normal
+from pa_river.budget import Budget
+from pa_river.kernels import Kernel
 from pa_river.terms import Features, Term, Violation
 
 
@@ -24,9 +26,9 @@ class PAMultilabel(prototypes.Declaring, prototypes.PALabelLearner, base.MultiLa
     learn_intercept
         Whether a nameless feature of constant value 1, inside the norm, is learned too, one weight a label.
     kernel
-        None for weights by feature name.
+        None for weights by feature name; `Linear()`, `Polynomial(degree)` or `RBF(gamma)` for support vectors.
     budget
-        None for no bound.
+        `Budget(size)` bounds the support vectors; None or `Budget(math.inf)` does not.
     labels
         Labels known from the start, in the order that decides ties. Others may come at any time.
 
@@ -54,8 +56,8 @@ class PAMultilabel(prototypes.Declaring, prototypes.PALabelLearner, base.MultiLa
     """
 
     def __init__(
-        self, rule: steps.StepRule | None = None, *, learn_intercept: bool = True, kernel: None = None,
-        budget: None = None, labels: Sequence[Hashable] = (),
+        self, rule: steps.StepRule | None = None, *, learn_intercept: bool = True, kernel: Kernel | None = None,
+        budget: Budget | None = None, labels: Sequence[Hashable] = (),
     ):
         self.labels = prototypes.declared(type(self).__name__, labels)
         super().__init__(

@@ -6,8 +6,10 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
-from pa_river import _proba, _validate, batch, labels, state, steps, stores
+from pa_river import _proba, _validate, batch, labels, state, steps, stores, support
+from pa_river.budget import Budget
 from pa_river.features import short
+from pa_river.kernels import Kernel
 from pa_river.learner import Learner, PALearner
 from pa_river.terms import Name
 
@@ -23,8 +25,12 @@ class LabelLearner(Learner[list[float]]):
     #: 2 where slot 1 exists from the start, nameless, until a second label takes it: the first label then has a rival.
     _least_slots = 0
 
-    def __init__(self, *, learn_intercept: bool, kernel: None, budget: None, declared: Sequence[Hashable] = ()):
+    def __init__(
+        self, *, learn_intercept: bool, kernel: Kernel | None, budget: Budget | None,
+        declared: Sequence[Hashable] = (),
+    ):
         self.learn_intercept = _validate.require_bool(type(self).__name__, "learn_intercept", learn_intercept)
+        support.check(type(self).__name__, kernel, budget)
         self.kernel = kernel
         self.budget = budget
         self._store = stores.multi(learn_intercept, kernel, budget)
@@ -36,6 +42,19 @@ class LabelLearner(Learner[list[float]]):
     def weights(self) -> dict[Hashable, dict[Name, float]]:
         """The learned weights, fresh dicts: label -> name -> weight, without the intercepts; a 0 is not stored."""
         return {label: self._store.weights(slot) for slot, label in enumerate(self._known)}
+
+    @property
+    def support(self) -> list[tuple[dict[Name, float], dict[Hashable, float]]]:
+        """The support vectors of a kernel model by age: (x, {label: coefficient}), coefficients of 0 left out."""
+        return [
+            (x, {label: coefficient for label, coefficient in zip(self._known, row) if coefficient})
+            for x, row in support.of(self._store).vectors
+        ]
+
+    @property
+    def budget_loss(self) -> float:
+        """The summed length of all that a budget dropped: what a score has lost is at most that times norm(x)."""
+        return support.lost(self._store)
 
     @property
     def intercept(self) -> dict[Hashable, float]:
@@ -129,7 +148,7 @@ class PALabelLearner(PALearner[list[float]], LabelLearner):
     """A learner with one prototype a label that moves by a step rule."""
 
     def __init__(
-        self, rule: steps.StepRule | None, *, learn_intercept: bool, kernel: None, budget: None,
+        self, rule: steps.StepRule | None, *, learn_intercept: bool, kernel: Kernel | None, budget: Budget | None,
         declared: Sequence[Hashable] = (),
     ):
         super().__init__(learn_intercept=learn_intercept, kernel=kernel, budget=budget, declared=declared)

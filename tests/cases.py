@@ -5,19 +5,20 @@ A model joins by its line in ALL; `tests/unit/test_cases.py` fails if a public l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from hypothesis import strategies as st
-
 from river import base
 
 import pa_river
 from pa_river import joint
+from pa_river.uniclass import AnomalyDetector
 from tests import strategies
 
-RIVER_BASES = (base.Classifier, base.MultiLabelClassifier, base.Regressor)
+RIVER_BASES = (base.Classifier, base.MultiLabelClassifier, base.Regressor, AnomalyDetector)
 
 
 @dataclass(frozen=True)
@@ -132,12 +133,67 @@ JOINT = by_rule("PAJoint", lambda rule: pa_river.PAJoint(joint.per_label, strate
                 two_y=strategies.LABELS[:2], not_stored={"phi": joint.per_label})
 PROTOTYPES = [*LABEL, *MULTILABEL]
 
-ALL = [*BINARY, *REGRESSION, *PROTOTYPES, *JOINT]
+UNLIMITED = pa_river.Budget(math.inf)
+BOUNDED = {"overflow": "k is at most 1, so no score is beyond floats"}
+KERNEL = [
+    *by_rule("PAClassifier RBF", lambda rule: pa_river.PAClassifier(rule, kernel=pa_river.RBF(0.1), budget=UNLIMITED),
+             X, strategies.binary_labels, bad_y=NOT_BINARY, exceptions=BOUNDED),
+    Case("PAClassifier polynomial without intercept",
+         lambda: pa_river.PAClassifier(learn_intercept=False, kernel=pa_river.Polynomial(2), budget=UNLIMITED),
+         X, strategies.binary_labels, bad_y=NOT_BINARY),
+    Case("PARegressor linear kernel", lambda: pa_river.PARegressor(kernel=pa_river.Linear(), budget=UNLIMITED),
+         X, strategies.targets, bad_y=NOT_A_TARGET, two_y=(3.0, -3.0)),
+    Case("PAMulticlass RBF", lambda: pa_river.PAMulticlass(kernel=pa_river.RBF(0.1), budget=UNLIMITED),
+         X, strategies.labels, bad_y=NOT_A_LABEL, exceptions=BOUNDED),
+]
+BUDGET = [
+    *[Case(f"PAClassifier budget {policy}",
+           lambda policy=policy: pa_river.PAClassifier(kernel=pa_river.RBF(0.1), budget=pa_river.Budget(3, policy)),
+           X, strategies.binary_labels, bad_y=NOT_BINARY, exceptions=BOUNDED)
+      for policy in ("projection", "nearest", "smallest", "oldest")],
+    Case("PARegressor budget", lambda: pa_river.PARegressor(kernel=pa_river.RBF(0.1), budget=pa_river.Budget(2)),
+         X, strategies.targets, bad_y=NOT_A_TARGET, two_y=(3.0, -3.0), exceptions=BOUNDED),
+    Case("PAMulticlass budget",
+         lambda: pa_river.PAMulticlass(kernel=pa_river.RBF(0.1), budget=pa_river.Budget(2, "nearest")),
+         X, strategies.labels, bad_y=NOT_A_LABEL, exceptions=BOUNDED),
+]
+SECOND_BINARY = [
+    Case("AROWClassifier", pa_river.AROWClassifier, X, strategies.binary_labels, bad_y=NOT_BINARY),
+    *[Case(f"SCWClassifier {variant}",
+           lambda variant=variant: pa_river.SCWClassifier(0.5, 0.8, variant, learn_intercept=variant == "I"),
+           X, strategies.binary_labels, bad_y=NOT_BINARY) for variant in ("I", "II")],
+]
+SECOND_LABEL = [
+    Case("AROWMulticlass", lambda: pa_river.AROWMulticlass(0.1), X, strategies.labels, bad_y=NOT_A_LABEL),
+    *[Case(f"SCWMulticlass {variant}",
+           lambda variant=variant: pa_river.SCWMulticlass(0.5, 0.8, variant, learn_intercept=variant == "I"),
+           X, strategies.labels, bad_y=NOT_A_LABEL) for variant in ("I", "II")],
+]
+SECOND = [*SECOND_BINARY, *SECOND_LABEL]
+CERTIFIED = [
+    Case("Certified PAClassifier", lambda: pa_river.Certified(pa_river.PAClassifier(), {"a": 0.5, "b": -1.0, None: 0.1}),
+         X, strategies.binary_labels, bad_y=NOT_BINARY, exceptions={"river": "a wrapper, of no base class of River's"}),
+    Case("Certified PAMulticlass", lambda: pa_river.Certified(pa_river.PAMulticlass(pa_river.PA())),
+         X, strategies.labels, bad_y=NOT_A_LABEL, exceptions={"river": "a wrapper, of no base class of River's"}),
+    Case("Certified PAUniclass", lambda: pa_river.Certified(pa_river.PAUniclass(max_radius=9.0), {"a": 0.5, None: 2.0}),
+         X, st.none(), supervised=False, exceptions={"river": "a wrapper, of no base class of River's"}),
+]
+UNICLASS = [
+    *by_rule("PAUniclass", lambda rule: pa_river.PAUniclass(rule, eps=0.5), X, st.none(), supervised=False),
+    Case("PAUniclass learned radius", lambda: pa_river.PAUniclass(max_radius=50.0), X, st.none(), supervised=False),
+    Case("PAUniclass kernel", lambda: pa_river.PAUniclass(max_radius=1.0, kernel=pa_river.RBF(0.1), budget=UNLIMITED),
+         X, st.none(), supervised=False),
+    Case("PAUniclass kernel budget",
+         lambda: pa_river.PAUniclass(eps=0.3, kernel=pa_river.RBF(0.1), budget=pa_river.Budget(2)),
+         X, st.none(), supervised=False),
+]
+
+ALL = [*BINARY, *REGRESSION, *PROTOTYPES, *JOINT, *KERNEL, *BUDGET, *UNICLASS, *SECOND, *CERTIFIED]
 #: Models that move by a step rule along one direction.
-STEPS = [case for case in ALL if hasattr(case.build(), "rule")]
+STEPS = [case for case in ALL if hasattr(case.build(), "rule") and case not in (*BUDGET, *UNICLASS, *CERTIFIED)]
 #: Models whose weights are linear in feature names.
-LINEAR = [*BINARY, *REGRESSION, *PROTOTYPES]
+LINEAR = [*BINARY, *REGRESSION, *PROTOTYPES, *SECOND]
 #: Models with a River base class: `check_estimator` runs over them.
 RIVER = [case for case in ALL if "river" not in case.exceptions and isinstance(case.build(), RIVER_BASES)]
 #: Models with learn_many and predict_many over tables.
-BATCH = [*BINARY, *REGRESSION, *PROTOTYPES]
+BATCH = [*BINARY, *REGRESSION, *PROTOTYPES, *KERNEL, *BUDGET, *SECOND]

@@ -189,7 +189,7 @@ def _numbers(model):
         elif isinstance(value, float):
             yield value
     return flat([getattr(model, name) for name in ("weights", "intercept", "center", "radius")
-                 if hasattr(type(model), name)])
+                 if hasattr(model, name)])
 
 
 @pytest.mark.parametrize("case", cases.STEPS, ids=str)
