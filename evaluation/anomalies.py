@@ -106,19 +106,20 @@ def anomalies(data: Path) -> Result:
         axis.legend(fontsize=7, loc="lower right")
         axis.grid(alpha=0.3)
     axes[0].set(ylabel="anomalies found, share")
-    text = f"""Section 6 of the paper (uniclass prediction) has no experiment, so there is no published figure. {TREES} is
-River's usual streaming detector, with its defaults and the `MinMaxScaler` it asks for. PAUniclass gets a `StandardScaler`
-is judged at eps = 1 and C = 0.01, the middle of the three C below and not the best: labels are for counting only, so nothing
-is tuned on them, and the other settings are shown as they came. Both score a record before they learn it, and
-learn anomalies too. {"; ".join(sizes)}. Features: ln(value + 0.1) of duration and bytes sent and received, as in River.
+    text = f"""Section 6 of the paper (uniclass prediction) has no experiment, so there is no published figure.
+{TREES} is River's usual streaming detector, with its defaults and the `MinMaxScaler` it asks for. PAUniclass gets a
+`StandardScaler` is judged at eps = 1 and C = 0.01, the middle of the three C below and not the best: labels are for
+counting only, so nothing is tuned on them, and the other settings are shown as they came. Both score a record before
+they learn it, and learn anomalies too. {"; ".join(sizes)}. Features: ln(value + 0.1) of duration and bytes sent and
+received, as in River.
 
 {table(["detector", *(f"{name}: {what}" for name in SETS for what in ("ROC AUC", "CPU, of the trees'"))],
        lines.values())}
 
-{tasks.TIMES} Pipelines include their scalers. In http nearly all anomalies come in one burst, and a
-detector that learns what it sees takes a burst for normal: the trees with each window of 250 records, the ball the faster the
-larger C is. So a small C is the safer choice here, and a longer window for the trees is shown too. In smtp, 30 anomalies: one
-of them moves the area by up to 3 points."""
+{tasks.TIMES} Pipelines include their scalers. In http nearly all anomalies come in one burst, and a detector that
+learns what it sees takes a burst for normal: the trees with each window of 250 records, the ball the faster the
+larger C is. So a small C is the safer choice here, and a longer window for the trees is shown too. In smtp, 30
+anomalies: one of them moves the area by up to 3 points."""
     return Result("anomalies", "Uniclass prediction as an anomaly detector", text, rows, {"anomalies": figure})
 
 

@@ -71,6 +71,7 @@ def boundaries(data: Path) -> Result:
     rescaled = {name: play(rule, SEQUENCE, FACTOR) for name, rule in RULES.items()}
     (hard, soft), (hard_scaled, soft_scaled) = plain.values(), rescaled.values()
     turns = [turned(updates[REVERSED - 1], updates[REVERSED]) for updates in (hard, soft)]
+    moves = [turned(hard[-1], hard_scaled[-1]), turned(soft[-1], soft_scaled[-1])]
     worked = ((hard[0], 0.4, 0.2, 1.0), (hard[1], 0.6, 0.4, 1.0), (soft[0], 0.2, 0.1, 0.5))
     rows = [
         Row("the worked example: PA's first two updates, PA-I's first; weights, margin",
@@ -85,33 +86,36 @@ def boundaries(data: Path) -> Result:
             "they do not identify or repair incorrect labels",
             f"{right(hard[REVERSED], SEQUENCE)} (PA), {right(soft[REVERSED], SEQUENCE)} (PA-I) of {len(SEQUENCE)}"),
         Row(f"b times {FACTOR:g}: the last boundary is another one", "changes the outcome",
-            f"turned by {turned(hard[-1], hard_scaled[-1]):.0f} (PA) and {turned(soft[-1], soft_scaled[-1]):.0f} degrees "
-            "(PA-I)", turned(hard[-1], hard_scaled[-1]) > 1.0 and turned(soft[-1], soft_scaled[-1]) > 1.0),
+            f"turned by {moves[0]:.0f} (PA) and {moves[1]:.0f} degrees (PA-I)", min(moves) > 1.0),
     ]
-    text = f"""The text ends with an exercise: calculate several PA and PA-I updates for one tiny sequence with a reversed label,
-plot the decision boundary after each, and test what rescaling a feature changes. The sequence opens with the text's own two
-examples; example {REVERSED + 1} has its label reversed. No intercept, so every boundary passes through the origin.
+    text = f"""The text ends with an exercise: calculate several PA and PA-I updates for one tiny sequence with a
+reversed label, plot the decision boundary after each, and test what rescaling a feature changes. The sequence opens
+with the text's own two examples; example {REVERSED + 1} has its label reversed. No intercept, so every boundary
+passes through the origin.
 
 {_told(plain)}
 
-**The reversed label.** Basic PA must give it a margin of 1, whatever that costs, and turns by {turns[0]:.0f} degrees; PA-I may not move
-further than C times the length of the example, and turns by {turns[1]:.0f}. Neither knows that the label is wrong. Two good examples
-later {right(hard[-1], SEQUENCE)} of the {len(SEQUENCE)} points lie on the side of their right label for PA and {right(soft[-1], SEQUENCE)} for PA-I.
+**The reversed label.** Basic PA must give it a margin of 1, whatever that costs, and turns by {turns[0]:.0f} degrees;
+PA-I may not move further than C times the length of the example, and turns by {turns[1]:.0f}. Neither knows that the
+label is wrong. Two good examples later {right(hard[-1], SEQUENCE)} of the {len(SEQUENCE)} points lie on the side of
+their right label for PA and {right(soft[-1], SEQUENCE)} for PA-I.
 
-**Feature b times {FACTOR:g}.** Same points, other unit: below, weights are given for the old unit, so that boundaries can be compared.
+**Feature b times {FACTOR:g}.** Same points, other unit: below, weights are given for the old unit, so that boundaries
+can be compared.
 
 {_told(rescaled)}
 
-A step is along the example, so the larger feature takes nearly all of the move: the boundary lies along the axis of a from the
-first example on, and six examples do not bring a in ({right(hard_scaled[-1], SEQUENCE)} of {len(SEQUENCE)} points are on their right side at the end). The cap of
-PA-I, tau <= C, never holds here, since tau = loss / |x|^2 is now small: both rules draw the same line, and the same C protects
-from nothing. Hence `StandardScaler() | PAClassifier(...)`, and C chosen after scaling.
+A step is along the example, so the larger feature takes nearly all of the move: the boundary lies along the axis of a
+from the first example on, and six examples do not bring a in ({right(hard_scaled[-1], SEQUENCE)} of {len(SEQUENCE)}
+points are on their right side at the end). The cap of PA-I, tau <= C, never holds here, since tau = loss / |x|^2 is
+now small: both rules draw the same line, and the same C protects from nothing. Hence
+`StandardScaler() | PAClassifier(...)`, and C chosen after scaling.
 
-In the plots, filled points are positive as given and hollow ones negative; the ring marks the example just learned, the cross the
-one whose label is reversed. The short line on a boundary points to its positive side."""
+In the plots, filled points are positive as given and hollow ones negative; the ring marks the example just learned,
+the cross the one whose label is reversed. The short line on a boundary points to its positive side."""
     return Result("boundaries", "Seed 003: the exercise, one update at a time", text, rows,
-                  {"boundaries": _drawn(plain, "as given"),
-                   "boundaries-rescaled": _drawn(rescaled, f"b times {FACTOR:g} while learning")})
+                  {"boundaries": _drawn(plain, "b"),
+                   "boundaries-rescaled": _drawn(rescaled, f"b (learned times {FACTOR:g})")})
 
 
 def _told(found: dict[str, list[Update]]) -> str:
@@ -150,7 +154,9 @@ def _drawn(found: dict[str, list[Update]], how: str) -> Any:
             "\n(label reversed)" if number == REVERSED else "\n"), xlabel="a", aspect="equal")
         axis.title.set_fontsize(9)
         axis.grid(alpha=0.3)
-    axes[0].set(ylabel=f"b ({how})")
+        if number:
+            axis.set_yticklabels([])
+    axes[0].set(ylabel=how)
     axes[0].legend(fontsize=7, loc="lower left")
     return figure
 

@@ -21,13 +21,17 @@ NEAR = 1e-5
 
 
 def solved(w: Floats, x: Floats, C: float, allowed: Callable[[float], float]) -> Floats:
-    """Return argmin 1/2 |v - w|^2 + C xi^2 s.t. 1 + v . x <= allowed(xi), by a general solver; the label is negative."""
+    """Return argmin 1/2 |v - w|^2 + C xi^2 s.t. 1 + v . x <= allowed(xi), by a general solver (y = -1)."""
     from scipy.optimize import minimize
 
-    constraint = {"type": "ineq", "fun": lambda z: allowed(z[2]) - (1.0 + z[:2] @ x)}
-    goal = minimize(lambda z: 0.5 * np.sum((z[:2] - w) ** 2) + C * z[2] ** 2, [*w, 2.0], constraints=[constraint],
-                    tol=1e-14, options={"maxiter": 1000})
-    found: Floats = goal.x[:2]
+    def price(z: Floats) -> float:
+        return float(0.5 * np.sum((z[:2] - w) ** 2) + C * z[2] ** 2)
+
+    def room(z: Floats) -> float:
+        return float(allowed(float(z[2])) - (1.0 + z[:2] @ x))
+
+    found: Floats = minimize(price, np.array([*w, 2.0]), constraints={"type": "ineq", "fun": room}, tol=1e-14,
+                             options={"maxiter": 1000}).x[:2]
     return found
 
 
@@ -73,9 +77,10 @@ def misprint(data: Path) -> Result:
 
     min  1/2 |w - w_t|^2 + C xi^2    subject to    loss(w) <= xi^2
 
-The paper has `loss(w) <= xi`. The difference is not a detail: with s = xi^2 the printed problem reads
-min 1/2 |w - w_t|^2 + C s subject to loss <= s, s >= 0, and that is PA-I. A general solver (scipy's SLSQP) agrees. Here w_t =
-({START[0]:g}, {START[1]:g}), x = ({EXAMPLE[0]:g}, {EXAMPLE[1]:g}), y = -1, so the loss is 0.9 and |x|^2 = 5; tau is the multiple of x that is taken from w_t.
+The paper has `loss(w) <= xi`. The difference is not a detail: with s = xi^2 the printed problem reads min 1/2 |w -
+w_t|^2 + C s subject to loss <= s, s >= 0, and that is PA-I. A general solver (scipy's SLSQP) agrees. Here w_t =
+({START[0]:g}, {START[1]:g}), x = ({EXAMPLE[0]:g}, {EXAMPLE[1]:g}), y = -1, so the loss is 0.9 and |x|^2 = 5; tau is
+the multiple of x that is taken from w_t.
 
 {table(["C", *taus], [[f"{C:.3g}", *(f"{taus[name][i]:.6f}" for name in taus)] for i, C in enumerate(STEPS)])}
 

@@ -8,11 +8,14 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaluation import anomalies, boundaries, drifting, gaussians, letters, misprint, regressions, teaching, texts, topics
+from evaluation import (
+    anomalies, boundaries, drifting, gaussians, letters, misprint, regressions, teaching, texts, topics,
+)
 from evaluation.results import Experiment, Result, table, write
 
 EXPERIMENTS: list[Experiment] = [
-    one for module in (gaussians, teaching, misprint, boundaries, regressions, anomalies, topics, letters, texts, drifting)
+    one
+    for module in (gaussians, teaching, misprint, boundaries, regressions, anomalies, topics, letters, texts, drifting)
     for one in module.EXPERIMENTS
 ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,10 @@ def models() -> dict[str, dict[float, Callable[[], Any]]]:
         return linear_model.LinearRegression(optim.SGD(rate), intercept_lr=rate)
 
     return {
-        "PA-I": {C: lambda C=C: PARegressor(PA1(C), eps=EPS) for C in STEPS},  # type: ignore[misc]
-        "PA-II": {C: lambda C=C: PARegressor(PA2(C), eps=EPS) for C in STEPS},  # type: ignore[misc]
-        "River PARegressor": {
-            C: lambda C=C: linear_model.PARegressor(C=C, mode=1, eps=EPS) for C in STEPS  # type: ignore[misc]
-        },
-        "River LinearRegression": {rate: lambda rate=rate: linear(rate) for rate in RATES},  # type: ignore[misc]
+        "PA-I": {C: partial(PARegressor, PA1(C), eps=EPS) for C in STEPS},
+        "PA-II": {C: partial(PARegressor, PA2(C), eps=EPS) for C in STEPS},
+        "River PARegressor": {C: partial(linear_model.PARegressor, C=C, mode=1, eps=EPS) for C in STEPS},
+        "River LinearRegression": {rate: partial(linear, rate) for rate in RATES},
     }
 
 
@@ -52,7 +51,7 @@ def read(data: Path, name: str) -> list[tuple[dict[str, Any], float]]:
 
 
 def compare(
-    stream: list[tuple[dict[str, Any], float]], first: int = FIRST
+    stream: list[tuple[dict[str, Any], float]], first: int
 ) -> dict[str, tuple[float, dict[float, float], float]]:
     """Return method -> (chosen C or rate, mean absolute error after `first` by C or rate, CPU seconds of the chosen).
 
@@ -87,7 +86,7 @@ def regressions(data: Path) -> Result:
     figure, axes = new_figure(width=14.0, columns=len(SETS))
     for axis, name in zip(axes, progress(SETS, "regression", total=len(SETS))):
         stream = read(data, name)
-        found = compare(stream)
+        found = compare(stream, FIRST)
         constant = constant_error([y for _, y in stream], FIRST)
         errors = {method: curve[best] for method, (best, curve, _) in found.items()}
         lines.append([name, f"{len(stream):,}", f"{constant:.4g}",
@@ -119,9 +118,9 @@ def regressions(data: Path) -> Result:
 public sets, in file order, each example predicted before it is learned. Every method gets the same pipeline: numbers
 through River's `StandardScaler`, the text column of abalone one-hot, the target through `TargetStandardScaler`; so C,
 the rate and eps = {EPS} are in standard deviations. C (of {', '.join(f'{C:g}' for C in STEPS)}) and the learning rate
-(of {', '.join(f'{rate:g}' for rate in RATES)}) are those of least error over the first {FIRST:,} examples; only what comes after
-them is counted. protein: its first {SETS['protein'][1]:,} rows of 45,730. Mean absolute error in the target's unit, what was chosen
-in brackets:
+(of {', '.join(f'{rate:g}' for rate in RATES)}) are those of least error over the first {FIRST:,} examples; only what
+comes after them is counted. protein: its first {SETS['protein'][1]:,} rows of 45,730. Mean absolute error in the
+target's unit, what was chosen in brackets:
 
 {table(["set", "rows", "mean so far", *COLOURS], lines)}
 
@@ -129,8 +128,9 @@ River 0.26's PARegressor maps the target y to 2 y - 1 inside its loss, as if it 
 distance to another target. A small C hides that, since the step is then capped; the plot shows what a larger one does.
 {tasks.TIMES}
 
-In the plot rings mark what was chosen on the first part, which favours quick learning and so a larger C or rate than the whole
-stream would. At C = 1, with no choice made, the errors in % of predicting the mean are: {"; ".join(untuned)}."""
+In the plot rings mark what was chosen on the first part, which favours quick learning and so a larger C or rate than
+the whole stream would. At C = 1, with no choice made, the errors in % of predicting the mean are:
+{"; ".join(untuned)}."""
     return Result("regressions", "Regression on four public sets", text, rows, {"regressions": figure})
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 M = TypeVar("M")
+K = TypeVar("K")
 Floats = npt.NDArray[np.float64]
 
 #: said on every page whose times were measured
@@ -106,16 +107,16 @@ def run(model: Any, stream: Iterable[tuple[Any, Any]], loss: Callable[[Any, Any]
 
 
 def choose(
-    makes: Mapping[str, Callable[[], M]], first: Sequence[tuple[Any, Any]],
+    makes: Mapping[K, Callable[[], M]], first: Sequence[tuple[Any, Any]],
     loss: Callable[[Any, Any], float] = missed,
-) -> tuple[str, Callable[[], M]]:
-    """Return the name and maker of least progressive loss over `first`, the stated first part; a tie to the first."""
+) -> tuple[K, Callable[[], M]]:
+    """Return the key and maker of least progressive loss over `first`, the stated first part; a tie to the first."""
     totals = {name: float(run(make(), first, loss).losses.sum()) for name, make in makes.items()}
     best = min(totals, key=totals.__getitem__)
     return best, makes[best]
 
 
-def best_on_first(passes: Mapping[M, Once], first: int) -> M:
+def best_on_first(passes: Mapping[K, Once], first: int) -> K:
     """Return the key of the pass with the least loss over its first examples; a tie goes to the first."""
     return min(passes, key=lambda key: float(passes[key].losses[:first].sum()))
 

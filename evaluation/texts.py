@@ -104,25 +104,28 @@ def texts(data: Path) -> Result:
             Row(f"{name}: PA-I below the Perceptron", "so in the paper's experiments on digits",
                 f"{ours:.2f} % against {errors['Perceptron']:.2f} %", ours < errors["Perceptron"]),
         ]
-        told.append(f"**{name}**, {len(documents):,} documents, {len({y for _, y in documents})} labels; counted from {first:,} on:\n\n"
-                    + table(["method", "chosen", "error, %", "CPU s"], [
-                        [method, chosen, f"{errors[method]:.2f}", f"{one.seconds:.1f}"] for method, (chosen, one) in found.items()]))
+        told.append(f"**{name}**, {len(documents):,} documents, {len({y for _, y in documents})} labels; counted from "
+                    f"{first:,} on:\n\n" + table(["method", "chosen", "error, %", "CPU s"], [
+                        [method, chosen, f"{errors[method]:.2f}", f"{one.seconds:.1f}"]
+                        for method, (chosen, one) in found.items()]))
         for (method, (_, one)), colour in zip(found.items(), COLOURS):
             means, places = 100 * tasks.cumulative(one.losses[first:]), list(tasks.every(len(documents) - first))
-            axis.plot(first + 1 + np.array(places), means[places], color=colour, label=f"{method}: {errors[method]:.1f} %")
+            axis.plot(first + 1 + np.array(places), means[places], color=colour,
+                      label=f"{method}: {errors[method]:.1f} %")
         axis.set(xlabel=f"documents (counted from {first:,} on)", title=name)
-        axis.set_ylim(0, 2.2 * max(errors.values()))
+        axis.set_ylim(0, 2.2 * max(1.0, *errors.values()))
         axis.legend(fontsize=7)
         axis.grid(alpha=0.3)
     axes[0].set(ylabel="error so far, %")
-    text = f"""Text labels ("spam", "rec.autos") and text features, as they are. The linear learners get log(1 + count) times an idf
-of the documents so far, at length 1; naive Bayes gets the counts, which are what its model is of. Each document is
-predicted before it is learned, in file order; C (of {', '.join(f'{C:g}' for C in STEPS)}; r of AROW: {', '.join(f'{r:g}' for r in RADII)}), and whether
-there is an intercept, are those of least error over the first part, which is not counted.
+    text = f"""Text labels ("spam", "rec.autos") and text features, as they are. The linear learners get log(1 +
+count) times an idf of the documents so far, at length 1; naive Bayes gets the counts, which are what its model is of.
+Each document is predicted before it is learned, in file order; C (of {', '.join(f'{C:g}' for C in STEPS)}; r of AROW:
+{', '.join(f'{r:g}' for r in RADII)}), and whether there is an intercept, are those of least error over the first
+part, which is not counted.
 
 {chr(10).join(part + chr(10) for part in told)}
-20news is the training part of the bydate split, one pass, so its errors hold the beginner's mistakes too; a batch linear machine
-trained on all of it makes 19.2 % on the test part. {tasks.TIMES}"""
+20news is the training part of the bydate split, one pass, so its errors hold the beginner's mistakes too; a batch
+linear machine trained on all of it makes 19.2 % on the test part. {tasks.TIMES}"""
     return Result("texts", "Text with named labels", text, rows, {"texts": figure})
 
 
