@@ -31,8 +31,8 @@ class PAUniclassDetector(AnomalyDetector):
 
     Notes
     -----
-    A record is scored, then learned. Score NaN, label -2 (missing): nothing was learned yet. Score None, label None: the
-    record was refused and nothing is learned from it; the log says why. One model a key, kept by Beam in its own
+    A record is scored, then learned. Score NaN, label -2 (missing): nothing was learned yet. Score None, label None:
+    the record was refused and nothing is learned from it; the log says why. One model a key, kept by Beam in its own
     encoding; for versions, snapshots and late events use `beam_pipelines.run`.
 
     Examples

@@ -9,15 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaluation import (
-    anomalies, boundaries, drifting, gaussians, letters, misprint, regressions, teaching, texts, topics,
+    anomalies, boundaries, drifting, gaussians, letters, misprint, regressions, sequences, teaching, texts, topics,
 )
 from evaluation.results import Experiment, Result, table, write
 
-EXPERIMENTS: list[Experiment] = [
-    one
-    for module in (gaussians, teaching, misprint, boundaries, regressions, anomalies, topics, letters, texts, drifting)
-    for one in module.EXPERIMENTS
-]
+MODULES = (gaussians, teaching, misprint, boundaries, regressions, anomalies, topics, letters, texts, sequences, drifting)
+EXPERIMENTS: list[Experiment] = [one for module in MODULES for one in module.EXPERIMENTS]
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -6,7 +6,7 @@ import abc
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from pa_river import _validate, batch, steps, stores, support
+from pa_river import _compiled, _validate, batch, steps, stores, support
 from pa_river.budget import Budget
 from pa_river.features import features
 from pa_river.kernels import Kernel
@@ -15,6 +15,9 @@ from pa_river.terms import Features, Name, Violation
 
 #: What a variant's scores look like: a float, or one float a label.
 S = TypeVar("S")
+
+#: Rows of a batch that a kernel store looks at in one go.
+_CHUNK = 256
 
 
 class Learner(abc.ABC, Generic[S]):
@@ -114,17 +117,28 @@ class Learner(abc.ABC, Generic[S]):
         """
         examples = batch.examples(self._inputs(X), y, w, self._normalise_y)
         undo = self._mark([phi for phi, _, _ in examples])
-        for row, (phi, label, weight) in enumerate(examples):
-            try:
-                if weight:
-                    self._learn(phi, label, weight, self._scores(phi))
-            except ValueError as error:
-                undo()
-                raise ValueError(f"row {row}: {error}") from error
+        for begin in range(0, len(examples), _CHUNK):
+            chunk = examples[begin:begin + _CHUNK]
+            with support.batch(self._store, [phi for phi, _, _ in chunk]):
+                for row, (phi, label, weight) in enumerate(chunk, begin):
+                    try:
+                        if weight:
+                            self._learn(phi, label, weight, self._scores(phi))
+                    except Exception as error:  # also what a user's cost or feature map raises: all or nothing
+                        undo()
+                        if isinstance(error, ValueError):
+                            raise ValueError(f"row {row}: {error}") from error
+                        raise
 
     def predict_many(self, X: Any) -> Any:
         """Return the predictions for the rows of X: a Series for a frame, with its index; else an array."""
-        return batch.like(X, [self._predicted(self._scores(phi)) for phi in self._inputs(X)])
+        phis = list(self._inputs(X))
+        predicted: list[Any] = []
+        for begin in range(0, len(phis), _CHUNK):
+            chunk = phis[begin:begin + _CHUNK]
+            with support.batch(self._store, chunk):
+                predicted += [self._predicted(self._scores(phi)) for phi in chunk]
+        return batch.like(X, predicted)
 
     def _learn(self, phi: Any, y: Any, w: float, scores: S) -> None:
         try:
@@ -184,7 +198,7 @@ class ScoreLearner(PALearner[float]):
         self.learn_intercept = _validate.require_bool(owner, "learn_intercept", learn_intercept)
         self.kernel = kernel
         self.budget = budget
-        self._store = stores.single(learn_intercept, kernel, budget)
+        self._store = _compiled.single(learn_intercept, kernel, budget)
 
     @property
     def _mutable_attributes(self) -> set[str]:
@@ -193,9 +207,7 @@ class ScoreLearner(PALearner[float]):
     @property
     def weights(self) -> dict[Name, float]:
         """The learned weights, a fresh dict: name -> weight, without the intercept. A kernel model has `support`."""
-        if isinstance(self._store, stores.LinearStore):
-            return dict(self._store.weights)
-        return self._store.weights(0)
+        return self._store.weights(0) if isinstance(self._store, SupportStore) else dict(self._store.weights)
 
     @property
     def support(self) -> list[tuple[dict[Name, float], float]]:
@@ -205,7 +217,7 @@ class ScoreLearner(PALearner[float]):
     @property
     def intercept(self) -> float:
         """The learned weight of the constant feature; 0.0 if there is none."""
-        return self._store.intercept if isinstance(self._store, stores.LinearStore) else self._store.intercept(0)
+        return self._store.intercept(0) if isinstance(self._store, SupportStore) else self._store.intercept
 
     @property
     def budget_loss(self) -> float:

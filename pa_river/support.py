@@ -6,13 +6,13 @@ import contextlib
 import copy
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from pa_river import _loops, _validate, budget, state
-from pa_river._block import Block
+from pa_river._block import AgainstMany, Block
 from pa_river.kernels import Array, Kernel
 from pa_river.terms import Features, Name, Term
 
@@ -41,6 +41,35 @@ class Full(Exception):
     """A new support vector needs another's place. Nothing has moved: make room, then size the step anew."""
 
 
+class Batch:
+    """What a batch of examples needs of the support vectors at its start, in one product instead of one an example."""
+
+    def __init__(self, phis: Sequence[Features], kernel: Kernel, extra: float, block: Block, table: Array):
+        self._rows = {id(phi): row for row, phi in enumerate(phis)}
+        self._phis = phis  # keeps them alive, and so their ids their own
+        self._start = len(table)
+        self._seated: list[int] = []  # rows that became support vectors, in order
+        with np.errstate(all="ignore"):
+            self._scores = (kernel.of(AgainstMany(block, phis)) + extra).T @ table
+            self._near = kernel.of(AgainstMany(Block(phis), phis)) + extra
+
+    def row(self, phi: Features) -> int | None:
+        """Return the row of phi in the batch; None if it is of no batch."""
+        return self._rows.get(id(phi))
+
+    def seat(self, row: int) -> None:
+        """Take in that the example of a row is the newest support vector."""
+        self._seated.append(row)
+
+    def scores(self, row: int, table: Array) -> Array:
+        """Return the scores of a row in all slots."""
+        near = self._near[self._seated, row]
+        scores: Array = (near[:, None] * table[self._start:]).sum(axis=0)
+        before = self._scores[row]
+        scores[:len(before)] += before
+        return scores
+
+
 class SupportStore:
     """One w a slot, each the sum of coefficient * phi over the support vectors; with an intercept the kernel is k + 1.
 
@@ -56,6 +85,7 @@ class SupportStore:
         self._block: Block | None = None
         self._guest: tuple[Features, Array] | None = None  # for whom room is made, with its similarities
         self._seated = False  # whether the guest is the last support vector already
+        self._batch: Batch | None = None
         self._vectors: list[Features] = []
         self._squares: list[float] = []  # k of each vector with itself
         self._table: Array = np.zeros((0, 1))  # coefficients, a column a slot; replaced when it changes
@@ -86,10 +116,26 @@ class SupportStore:
     def scores(self, phi: Features, slots: int) -> list[float]:
         """Return w . phi in the first `slots` slots; `ValueError` if one is not finite."""
         with np.errstate(all="ignore"):
-            found = (self.similarities(phi)[:, None] * self._table[:, :slots]).sum(axis=0)
+            if self._batch is not None and (row := self._batch.row(phi)) is not None:
+                found = self._batch.scores(row, self._table)[:slots]
+            else:
+                found = (self.similarities(phi)[:, None] * self._table[:, :slots]).sum(axis=0)
         scores: list[float] = found.tolist()
         _loops.finite(sum(scores))
         return scores + [0.0] * (slots - len(scores))
+
+    @contextlib.contextmanager
+    def batch(self, phis: Sequence[Features]) -> Iterator[None]:
+        """Score `phis`, and learn them in this order, at the price of a product of matrices; to rounding the same.
+
+        Only without a limit: where support vectors give way, each example is on its own.
+        """
+        if self._limit.size == math.inf and len(self._vectors) >= _BLOCK_FROM:
+            self._batch = Batch(phis, self._kernel, self._extra, self._mirror(), self._table)
+        try:
+            yield
+        finally:
+            self._batch = None
 
     def norm(self, phi: Features) -> float:
         """Return the length of phi, intercept included: sqrt(k(phi, phi))."""
@@ -101,10 +147,8 @@ class SupportStore:
             return self._guest[1]
         if len(self._vectors) < _BLOCK_FROM:
             return np.array([self._kernel(vector, phi) for vector in self._vectors]) + self._extra
-        if self._block is None:
-            self._block = Block(self._vectors)
         with np.errstate(all="ignore"):
-            return self._kernel.of(self._block.against(phi)) + self._extra
+            return self._kernel.of(self._mirror().against(phi)) + self._extra
 
     def add(self, terms: tuple[Term, ...], length: float, norm: float, keep: float = 1.0) -> None:
         """Add length * (sum of terms) / norm to `keep` times what was there.
@@ -196,6 +240,15 @@ class SupportStore:
         self._squares.append(square)
         if self._block is not None:
             self._block.append(own)
+        if self._batch is not None:
+            row = self._batch.row(phi)
+            assert row is not None, "a batch learns its own examples"
+            self._batch.seat(row)
+
+    def _mirror(self) -> Block:
+        if self._block is None:
+            self._block = Block(self._vectors)
+        return self._block
 
     def _make_room(self, phi: Features) -> None:
         near, own, table = self.similarities(phi), self._square(phi), self._table
@@ -233,6 +286,11 @@ def of(store: Any) -> SupportStore:
     if not isinstance(store, SupportStore):
         raise AttributeError("a model without a kernel has no support vectors, but weights: {name: weight}")
     return store
+
+
+def batch(store: Any, phis: Sequence[Any]) -> contextlib.AbstractContextManager[None]:
+    """Return `store.batch(phis)` for support vectors; nothing to prepare for other stores."""
+    return store.batch(phis) if isinstance(store, SupportStore) else contextlib.nullcontext()
 
 
 def lost(store: Any) -> float:

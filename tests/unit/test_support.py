@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -116,6 +117,35 @@ def test_many_support_vectors_score_as_the_sum_over_them(kernel):
     for x in records[:10]:
         terms = [coefficient * (kernel(vector, x) + 1.0) for vector, coefficient in model.support]
         assert model.decision_one(x) == pytest.approx(math.fsum(terms), rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array], ids=["array", "CSR"])
+def test_a_large_batch_equals_the_loop(kernel, kind):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(700, 6)) * (rng.random((700, 6)) < 0.6)
+    y = [["u", "v", "w"][place] for place in rng.integers(0, 3, 700)]
+    many, loop = (PAMulticlass(PA1(0.2), kernel=kernel, budget=FREE) for _ in range(2))
+    for begin, end in ((0, 300), (300, 700)):  # the second batch starts from many support vectors
+        many.learn_many(kind(X[begin:end]), y[begin:end])
+    for row, label in zip(X.tolist(), y):
+        loop.learn_one(dict(enumerate(row)), label)
+    assert [x for x, _ in many.support] == [x for x, _ in loop.support]
+    for (_, mine), (_, theirs) in zip(many.support, loop.support):
+        assert mine == pytest.approx(theirs, rel=1e-9, abs=1e-12)
+    assert list(many.predict_many(kind(X))) == [loop.predict_one(dict(enumerate(row))) for row in X.tolist()]
+
+
+def test_a_batch_that_fails_late_leaves_a_large_model_as_it_was():
+    model = PAClassifier(PA1(0.2), kernel=Polynomial(3), budget=FREE)
+    rng = np.random.default_rng(4)
+    model.learn_many(rng.normal(size=(300, 4)), rng.random(300) < 0.5)
+    before = pa_river.dumps(model)
+    X = rng.normal(size=(300, 4))
+    X[280] *= 1e200
+    with pytest.raises(ValueError, match="row 280: .*finite"):
+        model.learn_many(X, [True] * 300)
+    assert pa_river.dumps(model) == before
 
 
 @pytest.mark.parametrize("policy", ["projection", "nearest", "smallest", "oldest"])
