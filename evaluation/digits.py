@@ -136,8 +136,8 @@ def rows_of(digits: Digits, runs: dict[str, Run]) -> list[Row]:
                     f"at most {worst:.2f} % against at least {best:.2f} %", worst < best))
     late = slice(min(1000, len(digits.y) // 2), None)
     apart = np.cumsum(runs["Perceptron, uniform"].missed)[late] - np.cumsum(runs["PA-I"].missed)[late]
-    rows.append(Row(f"{digits.name}: PA-I below the Perceptron in every round after {late.start:,}", "across all rounds",
-                    f"fewest errors between them: {int(apart.min())}", bool(apart.min() > 0)))
+    rows.append(Row(f"{digits.name}: PA-I below the Perceptron in every round after {late.start:,}",
+                    "across all rounds", f"fewest errors between them: {int(apart.min())}", bool(apart.min() > 0)))
     ratio = error["PA-I"] / error["Perceptron, uniform"]
     published = digits.published["PA-I"] / digits.published["Perceptron, uniform"]
     rows.append(Row(f"{digits.name}: PA-I over the Perceptron", f"{published:.2f} (at most 0.65)", f"{ratio:.3f}",
@@ -149,8 +149,8 @@ def rows_of(digits: Digits, runs: dict[str, Run]) -> list[Row]:
     rows.append(Row(f"{digits.name}: MIRA ahead of PA-I by", "less than 0.2 points (0.3)", f"{ahead:.2f} points",
                     abs(ahead) <= 0.3))
     quicker = runs["MIRA"].seconds / runs["PA"].seconds
-    rows.append(Row(f"{digits.name}: CPU time of MIRA over that of PA, an epoch", "PA is quicker", f"{quicker:.2f}", None,
-                    "most of it are kernel values, which both need; MIRA's programme is solved by sorting here"))
+    rows.append(Row(f"{digits.name}: CPU time of MIRA over that of PA, an epoch", "PA is quicker", f"{quicker:.2f}",
+                    None, "most of it are kernel values, which both need; MIRA's programme is solved by sorting here"))
     return rows
 
 
@@ -186,8 +186,8 @@ def digits_of(sets: list[Digits], part: int = PART) -> Result:
         """Section 10.3 (Knowl 9.4). One pass, online error: a digit counts as missed if the prediction before it was
 learned is not its label. C = 100, no intercept, MIRA's margin 1. Kernel values of batches in float32
 (`Polynomial(..., dtype="float32")`); losses, steps and sums in float64.""",
-        """The text does not say how pixels were scaled, nor the order. So the scalings below were tried on a part of each
-set, in the order of the file, and the one with the fewest errors of PA-I was used; it is chosen on digits that the full
+        """The text does not say how pixels were scaled, nor the order. So the scalings below were tried on a part of
+each set, in the order of the file, and the one with the fewest errors of PA-I was used; it is chosen on digits that the full
 run meets again. Shuffled orders were tried with that scaling only, and changed little. CPU seconds are those of all
 threads, on a machine that others used too: only their ratios mean something.""", *texts])
     return Result("digits", "Handwritten digits", text, rows, {"digits": figure})

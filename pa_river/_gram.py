@@ -104,7 +104,8 @@ def dense(
 
     A kernel value of either precision is multiplied by its coefficient and summed in float64.
     """
-    X = matrix.astype(kernel.dtype, copy=False)
+    with np.errstate(over="ignore"):  # too large for float32: infinite, and its row is refused when it is scored
+        X = matrix.astype(kernel.dtype, copy=False)
     vectors = rows.matrix
     scores = np.zeros((len(X), table.shape[1]))
     with np.errstate(all="ignore"):

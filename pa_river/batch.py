@@ -109,8 +109,9 @@ def _dense(X: Any) -> tuple[npt.NDArray[np.float64], Sequence[Name]] | None:
     """Return X as floats with the names of its columns, if it is a dense table of plain numbers; else None."""
     frame = pandas_frame(X)
     if frame is not None:
-        if not frame.columns.is_unique:
-            raise ValueError("two columns of the frame have the same name")
+        doubled = frame.columns[frame.columns.duplicated()]
+        if len(doubled):
+            raise ValueError(f"the column {doubled[0]!r} appears twice")
         if not all(map(_plain, frame.dtypes)) or not frame.shape[1]:
             return None
         return frame.to_numpy(np.float64), list(map(name_of, frame.columns))

@@ -89,7 +89,7 @@ class PAMultilabel(prototypes.Declaring, prototypes.PALabelLearner, base.MultiLa
         super().learn_many(X, y, w)
 
     def step_many(self, X: Any, y: Any, w: Any = None) -> Any:
-        """Return what `predict_one` answers to each row before it is learned, as `predict_many` does, and learn them."""
+        """Return what `predict_one` answers to each row before it is learned, as `predict_many` does; learn them."""
         predicted: list[Any] = []
         self._learn_rows(X, y, w, predicted)
         return self._as_came(X, predicted)
