@@ -187,9 +187,9 @@ def digits_of(sets: list[Digits], part: int = PART) -> Result:
 learned is not its label. C = 100, no intercept, MIRA's margin 1. Kernel values of batches in float32
 (`Polynomial(..., dtype="float32")`); losses, steps and sums in float64.""",
         """The text does not say how pixels were scaled, nor the order. So the scalings below were tried on a part of
-each set, in the order of the file, and the one with the fewest errors of PA-I was used; it is chosen on digits that the full
-run meets again. Shuffled orders were tried with that scaling only, and changed little. CPU seconds are those of all
-threads, on a machine that others used too: only their ratios mean something.""", *texts])
+each set, in the order of the file, and the one with the fewest errors of PA-I was used; it is chosen on digits that the
+full run meets again. Shuffled orders were tried with that scaling only, and changed little. CPU seconds are those of
+all threads, on a machine that others used too: only their ratios mean something.""", *texts])
     return Result("digits", "Handwritten digits", text, rows, {"digits": figure})
 
 
