@@ -1,0 +1,98 @@
+"""The inner loops in numpy, and in their place the compiled ones of `_native` where they were built."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+def rbf_row(X: Array, count: int, x: Array, gamma: float, rest: float) -> Array:
+    """Return exp(-gamma (|X_i - x|^2 + rest)) for the first `count` rows."""
+    with np.errstate(over="ignore"):  # a distance beyond float range is a kernel value of 0
+        difference = X[:count] - x
+        distances = np.einsum("ij,ij->i", difference, difference) + rest
+        return np.asarray(np.exp(-gamma * distances))
+
+
+def grow_inverse(B: Array, n: int, u: Array, s: float) -> None:
+    """Border the inverse B of order n: the new row is -u / s, the corner 1 / s, the rest gains u u' / s."""
+    scaled = u / s
+    B[:n, :n] += scaled[:, None] * u
+    B[:n, n] = B[n, :n] = -scaled
+    B[n, n] = 1.0 / s
+
+
+def shrink_inverse(B: Array, n: int, p: int) -> Array:
+    """Take row p out of the inverse B of order n, the last row in its place; return the row, its own entry last."""
+    last = n - 1
+    b = B[p, :n].copy()
+    if p != last:
+        b[p], b[last] = b[last], b[p]
+        B[p, :n] = B[last, :n]
+        B[:n, p] = B[:n, last]
+        B[p, p] = B[last, last]
+    rest = b[:last]
+    B[:last, :last] -= (rest / b[last])[:, None] * rest
+    return b
+
+
+def coordinate_descent(
+    H: Array, alpha: Array, gamma: Array, below: Array, above: Array, theta: float, tol: float, epochs: int, seed: int
+) -> int:
+    """Solve the dual by signed coordinate descent, in place; return the sweeps it took (`epochs` if it ran out)."""
+    m = len(alpha)
+    rng = np.random.default_rng(seed)
+    active, bound = np.arange(m), np.inf
+    for epoch in range(epochs):
+        worst = 0.0
+        keep = []
+        for i in rng.permutation(active).tolist():
+            old, diagonal = float(alpha[i]), float(H[i, i])
+            z = 1.0 - float(gamma[i]) + diagonal * old
+            if z > theta:
+                q = diagonal + 1.0 / float(below[i])
+                new = (z - theta) / q
+            elif z < -theta:
+                q = diagonal + 1.0 / float(above[i])
+                new = (z + theta) / q
+            else:
+                q, new = diagonal + 1.0 / float(below[i]), 0.0
+                if old == 0.0 and theta - abs(z) > bound:
+                    continue  # far inside the strip: left out until the others have settled
+            keep.append(i)
+            worst = max(worst, abs(new - old) * q)
+            if new != old:
+                alpha[i] = new
+                gamma += (new - old) * H[i]
+        if worst <= tol:
+            if len(active) == m:
+                return epoch + 1
+            active, bound = np.arange(m), np.inf
+        else:
+            active, bound = np.array(keep), worst
+    return epochs
+
+
+def _compiled() -> Any:
+    if os.environ.get("PA_PURE") == "1":
+        return None
+    try:
+        return importlib.import_module("pa_river.odm._native")
+    except ImportError:
+        return None
+
+
+#: The compiled module, or None: no compiler when this was installed, or `PA_PURE=1`.
+native = _compiled()
+
+if native is not None:
+    rbf_row = native.rbf_row
+    grow_inverse = native.grow_inverse
+    shrink_inverse = native.shrink_inverse
+    coordinate_descent = native.coordinate_descent

@@ -1,0 +1,339 @@
+"""Examples by slot, and one row of kernel values at a time: dense, sparse, or through the kernel's own call."""
+
+from __future__ import annotations
+
+import abc
+import copy
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.spatial import distance
+
+from pa_river import kernels
+from pa_river.odm import loops
+from pa_river.terms import Features, Name
+
+Array = NDArray[np.float64]
+
+#: Above this many names a record is kept sparse: a dense row of 4,096 floats is 32 kB.
+WIDEST = 4096
+
+
+class Rows(abc.ABC):
+    """The stored inputs. A slot is a small integer, used again after its example has left."""
+
+    #: Rises when a place in the encoding is freed for another name: encodings kept elsewhere are worthless then.
+    epoch = 0
+
+    @abc.abstractmethod
+    def encode(self, x: Features) -> Any:
+        """Return x as this class keeps it; names it has never seen get a place."""
+
+    @abc.abstractmethod
+    def put(self, slot: int, x: Any) -> None:
+        """Store an encoded example."""
+
+    @abc.abstractmethod
+    def drop(self, slot: int) -> None:
+        """Forget the example of a slot; the values later rows give for it mean nothing."""
+
+    @abc.abstractmethod
+    def held(self, slot: int) -> Any:
+        """Return the encoded example of a slot."""
+
+    def copies(self, slots: Any) -> Rows:
+        """Return rows of their own that hold the examples of these slots, in this order."""
+        twin = self.empty()
+        for i, slot in enumerate(slots):
+            twin.put(i, copy.copy(self.held(int(slot))))
+        return twin
+
+    @abc.abstractmethod
+    def row(self, x: Any, count: int) -> Array:
+        """Return kappa(x, x_i) for the slots 0 .. count - 1."""
+
+    @abc.abstractmethod
+    def norm(self, x: Any) -> float:
+        """Return kappa(x, x)."""
+
+    def look(self, x: Features, count: int) -> Array:
+        """Return kappa(x, x_i) for features that are only looked at, and leave no trace."""
+        return self.row(self.encode(x), count)
+
+    def gram(self, xs: list[Any]) -> Array:
+        """Return kappa between the encoded examples."""
+        held = self.empty()
+        result = np.empty((len(xs), len(xs)))
+        for i, x in enumerate(xs):
+            held.put(i, x)
+            result[i, : i + 1] = result[: i + 1, i] = held.row(x, i + 1)
+            result[i, i] = self.norm(x)
+        return result
+
+    def cross(self, xs: list[Any], count: int) -> Array:
+        """Return kappa between encoded examples and the slots 0 .. count - 1."""
+        return np.stack([self.row(x, count) for x in xs]) if xs else np.empty((0, count))
+
+    def trim(self) -> None:
+        """Forget names that no stored example uses: those of an example that was encoded and then refused."""
+
+    @abc.abstractmethod
+    def empty(self) -> Rows:
+        """Return rows of the same kind that hold nothing but read the same encoding."""
+
+
+def rows_for(kernel: Any, wide: bool = False) -> Rows:
+    """Return the fastest rows that give this kernel's values; exact types only, since a subclass may redefine the call."""
+    if type(kernel) in (kernels.Linear, kernels.Polynomial, kernels.RBF):
+        return SparseRows(kernel) if wide else DenseRows(kernel)
+    return AnyRows(kernel)
+
+
+def _of_products(kernel: Any, products: Any) -> Any:
+    if type(kernel) is kernels.Linear:
+        return products
+    with np.errstate(over="ignore"):  # the caller refuses what is not finite, by name
+        return (kernel.gamma * products + kernel.coef0) ** kernel.degree
+
+
+class DenseRows(Rows):
+    """A matrix, one column a name. Columns that no stored example uses are given to the next new name."""
+
+    def __init__(self, kernel: Any, width: int = 0) -> None:
+        self._kernel = kernel
+        self._rbf = type(kernel) is kernels.RBF
+        self._columns: dict[Name, int] = {}
+        self._uses: list[int] = []
+        self._free: list[int] = []
+        self._names: list[Name] = []
+        self.X: Array = np.zeros((0, width))
+
+    @property
+    def width(self) -> int:
+        """How many names have a column."""
+        return len(self._columns)
+
+    def encode(self, x: Features) -> Array:
+        """Return x as a vector; new names get columns."""
+        columns = self._columns
+        for name in x:
+            if name not in columns and x[name] != 0.0:
+                self._open(name)
+        encoded = np.zeros(self.X.shape[1])
+        for name, value in x.items():
+            if value != 0.0:
+                encoded[columns[name]] = value
+        return encoded
+
+    def look(self, x: Features, count: int) -> Array:
+        """Return kappa(x, x_i); names without a column only add their squares to the distance."""
+        columns = self._columns
+        encoded, rest = np.zeros(self.X.shape[1]), 0.0
+        for name, value in x.items():
+            column = columns.get(name)
+            if column is not None:
+                encoded[column] = value
+            elif self._rbf:
+                rest += value * value
+        return self._values(encoded, count, rest)
+
+    def put(self, slot: int, x: Array) -> None:
+        self._reach(slot + 1, len(x))
+        self.X[slot, : len(x)] = x
+        for column in np.flatnonzero(x[: len(self._uses)]).tolist():
+            self._uses[column] += 1
+
+    def drop(self, slot: int) -> None:
+        for column in np.flatnonzero(self.X[slot, : len(self._uses)]).tolist():
+            self._uses[column] -= 1
+            if not self._uses[column]:
+                self._close(self._names[column], column)
+        self.X[slot] = 0.0
+
+    def held(self, slot: int) -> Array:
+        return self.X[slot]
+
+    def unknown(self, xs: Iterable[Features]) -> set[Name]:
+        """Return the names among these records that have no column yet."""
+        return {name for x in xs for name in x if name not in self._columns}
+
+    def trim(self) -> None:
+        for name, column in list(self._columns.items()):
+            if not self._uses[column]:
+                self._close(name, column)
+
+    def row(self, x: Array, count: int) -> Array:
+        self._reach(0, len(x))
+        if len(x) < self.X.shape[1]:
+            x = np.concatenate([x, np.zeros(self.X.shape[1] - len(x))])
+        return self._values(x, count, 0.0)
+
+    def norm(self, x: Array) -> float:
+        if self._rbf:
+            return 1.0
+        with np.errstate(over="ignore"):
+            return float(_of_products(self._kernel, float(x @ x)))
+
+    def gram(self, xs: list[Any]) -> Array:
+        if not xs:
+            return np.empty((0, 0))
+        return self._block(self._stack(xs), self._stack(xs))
+
+    def cross(self, xs: list[Any], count: int) -> Array:
+        return self._block(self._stack(xs), self.X[:count]) if xs else np.empty((0, count))
+
+    def empty(self) -> Rows:
+        return DenseRows(self._kernel, self.X.shape[1])
+
+    def _stack(self, xs: list[Array]) -> Array:
+        stacked = np.zeros((len(xs), self.X.shape[1]))
+        for i, x in enumerate(xs):
+            stacked[i, : len(x)] = x
+        return stacked
+
+    def _block(self, A: Array, B: Array) -> Array:
+        if self._rbf:
+            with np.errstate(over="ignore"):
+                result: Array = distance.cdist(A, B, "sqeuclidean")
+            result *= -self._kernel.gamma
+            return np.exp(result, out=result)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(_of_products(self._kernel, A @ B.T))
+
+    def _values(self, x: Array, count: int, rest: float) -> Array:
+        if self._rbf:  # differences, not |x|^2 + |z|^2 - 2 x.z: that loses what far-off but close examples differ by
+            return loops.rbf_row(self.X, count, x, self._kernel.gamma, rest)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(_of_products(self._kernel, self.X[:count] @ x))
+
+    def _close(self, name: Name, column: int) -> None:
+        del self._columns[name]
+        self._free.append(column)
+        self.epoch += 1
+
+    def _open(self, name: Name) -> None:
+        if self._free:
+            column = self._free.pop()
+            self._names[column] = name
+        else:
+            column = len(self._uses)
+            self._uses.append(0)
+            self._names.append(name)
+            self._reach(0, column + 1)
+        self._columns[name] = column
+
+    def _reach(self, slots: int, width: int) -> None:
+        rows, columns = self.X.shape
+        if slots > rows or width > columns:
+            X = np.zeros((max(16, 2 * slots) if slots > rows else rows, max(8, 2 * width) if width > columns else columns))
+            X[:rows, :columns] = self.X
+            self.X = X
+
+
+class SparseRows(Rows):
+    """Records of very many names: a CSR matrix of what was there at the last rebuild, and the few that came since."""
+
+    _REBUILD = 64
+
+    def __init__(self, kernel: Any) -> None:
+        self._kernel = kernel
+        self._rbf = type(kernel) is kernels.RBF
+        self._held: dict[int, dict[Name, float]] = {}
+        self._fresh: list[int] = []
+        self._columns: dict[Name, int] = {}
+        self._matrix: Any = None
+        self._squares: Array = np.zeros(0)
+
+    def encode(self, x: Features) -> dict[Name, float]:
+        return {name: value for name, value in x.items() if value != 0.0}
+
+    def put(self, slot: int, x: dict[Name, float]) -> None:
+        self._held[slot] = x
+        self._fresh.append(slot)
+        if len(self._fresh) > self._REBUILD:
+            self._rebuild()
+
+    def drop(self, slot: int) -> None:
+        del self._held[slot]
+        if slot in self._fresh:
+            self._fresh.remove(slot)
+
+    def held(self, slot: int) -> dict[Name, float]:
+        return self._held[slot]
+
+    def row(self, x: dict[Name, float], count: int) -> Array:
+        products, squares = np.zeros(count), np.zeros(count)
+        if self._matrix is not None and self._columns:
+            dense = np.zeros(self._matrix.shape[1])
+            for name, value in x.items():
+                if (column := self._columns.get(name)) is not None:
+                    dense[column] = value
+            n = min(count, self._matrix.shape[0])
+            products[:n] = (self._matrix @ dense)[:n]
+            squares[:n] = self._squares[:n]
+        for slot in self._fresh:
+            if slot < count:
+                products[slot], squares[slot] = _dot(x, self._held[slot]), _dot(self._held[slot], self._held[slot])
+        if self._rbf:
+            distances = np.maximum(squares + _dot(x, x) - 2.0 * products, 0.0)
+            return np.exp(-self._kernel.gamma * distances)
+        return np.asarray(_of_products(self._kernel, products))
+
+    def norm(self, x: dict[Name, float]) -> float:
+        return 1.0 if self._rbf else float(_of_products(self._kernel, np.float64(_dot(x, x))))
+
+    def empty(self) -> Rows:
+        return SparseRows(self._kernel)
+
+    def _rebuild(self) -> None:
+        self._columns, indices, values, starts = {}, [], [], [0]
+        last = max(self._held) + 1
+        self._squares = np.zeros(last)
+        for slot in range(last):
+            x = self._held.get(slot, {})
+            indices.extend(self._columns.setdefault(name, len(self._columns)) for name in x)
+            values.extend(x.values())
+            starts.append(len(values))
+            self._squares[slot] = _dot(x, x)
+        shape = (last, max(1, len(self._columns)))
+        self._matrix = sparse.csr_matrix((np.array(values), np.array(indices, dtype=np.int64), np.array(starts)), shape)
+        self._fresh = []
+
+
+class AnyRows(Rows):
+    """Any callable k(x, z) on feature dicts: one Python call a value."""
+
+    def __init__(self, kernel: Any) -> None:
+        self._kernel = kernel
+        self._held: dict[int, Mapping[Name, float]] = {}
+
+    def encode(self, x: Features) -> Mapping[Name, float]:
+        return dict(x)
+
+    def put(self, slot: int, x: Mapping[Name, float]) -> None:
+        self._held[slot] = x
+
+    def drop(self, slot: int) -> None:
+        del self._held[slot]
+
+    def held(self, slot: int) -> Mapping[Name, float]:
+        return self._held[slot]
+
+    def row(self, x: Mapping[Name, float], count: int) -> Array:
+        held, kernel = self._held, self._kernel
+        return np.array([float(kernel(x, held[i])) if i in held else 0.0 for i in range(count)], dtype=np.float64)
+
+    def norm(self, x: Mapping[Name, float]) -> float:
+        return float(self._kernel(x, x))
+
+    def empty(self) -> Rows:
+        return AnyRows(self._kernel)
+
+
+def _dot(x: Mapping[Name, float], z: Mapping[Name, float]) -> float:
+    if len(z) < len(x):
+        x, z = z, x
+    return float(sum(value * z[name] for name, value in x.items() if name in z))
