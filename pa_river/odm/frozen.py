@@ -30,6 +30,8 @@ class FrozenEngine(Engine):
     """
 
     name = "frozen"
+    n: int  # order of the base
+    k: int  # pending changes
 
     def __init__(self, problem: Problem) -> None:
         self.folds = 0
@@ -40,8 +42,9 @@ class FrozenEngine(Engine):
         problem = self.problem
         self._let_go()
         outside = problem.outside()
-        n = self.n = len(outside)
+        n = len(outside)
         self._allot(n + n // 4 + 2 * PENDING)
+        self.n, self.k = n, 0
         self.base[:n], self.sides[:n] = outside, problem.side[outside]
         self.place = np.full(problem.capacity, -1, np.int64)  # slot -> place in the base
         self.queued = np.full(problem.capacity, -1, np.int64)  # slot -> pending insert
@@ -53,8 +56,13 @@ class FrozenEngine(Engine):
             factor, failed = linalg.lapack.dpotrf(Q, lower=1)
             if failed:
                 raise np.linalg.LinAlgError("the matrix of the instances outside the strip is not positive definite")
-            half, _ = linalg.lapack.dpotri(factor, lower=1)
-            self.B[:n, :n] = np.tril(half) + np.tril(half, -1).T
+            half, _ = linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
+            self._fill(half)
+
+    def _fill(self, half: Array) -> None:
+        """Take over the lower triangle of an inverse."""
+        n = len(half)
+        self.B[:n, :n] = np.tril(half) + np.tril(half, -1).T
 
     def _allot(self, capacity: int) -> None:
         self.B = np.zeros((capacity, capacity))
@@ -65,7 +73,6 @@ class FrozenEngine(Engine):
         self.small = np.zeros((PENDING, PENDING))  # Sigma^{-1}
         self.of = np.zeros(PENDING, np.int64)  # the slot of a pending insert, the place of a pending delete
         self.comes = np.zeros(PENDING, bool)
-        self.k = 0
 
     def insert(self, slot: int, side: int) -> None:
         problem = self.problem

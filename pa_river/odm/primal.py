@@ -16,8 +16,8 @@ Array = NDArray[np.float64]
 #: Largest kernel value that the features may miss, relative to the largest on the diagonal.
 TOLERANCE = 1e-14
 
-#: Features beyond this are no low rank.
-WIDEST = 768
+#: Features beyond this are no low rank, for "auto"; who asks for this engine by name gets as many as it takes.
+WIDEST, UNLIMITED = 768, 2**30
 
 
 class TooWide(Exception):
@@ -29,17 +29,20 @@ class PrimalEngine(Engine):
 
     With P = (I + sum_S cost_i F_i F_i')^{-1} and w = P sum_S cost_i d_i F_i the margins are F w and
     alpha_i = cost_i (d_i - gamma_i). An instance that the features cannot express to the tolerance adds one.
+    The pivots are landmarks: their slots stay while the features live, since a newcomer's features come from their rows.
     `TooWide` where more than `limit` features would be needed. Memory: 8 m r + 16 r^2 bytes beside the problem's own.
     """
 
     name = "primal"
 
-    def __init__(self, problem: Problem, limit: int = WIDEST) -> None:
+    def __init__(self, problem: Problem, limit: int = UNLIMITED) -> None:
         self.limit = limit
+        self.gone: list[int] = []  # landmarks whose instances have left: their rows of H are still asked for
         super().__init__(problem)
 
     def rebuild(self) -> None:
         problem = self.problem
+        self.forget()
         live = problem.live()
         self.top = float(problem.H.diagonal()[live].max(initial=0.0))
         found, chosen = pivoted_cholesky(problem.H, live, TOLERANCE * self.top, self.limit)
@@ -49,9 +52,7 @@ class PrimalEngine(Engine):
         self._allot(r + r // 4 + 16)
         self.F[live, :r] = found
         self.corner[:r, :r] = found[np.searchsorted(live, chosen)]
-        self.landmarks = problem.rows.copies(chosen)
-        self.marks = problem.y[chosen].copy()
-        self.epoch = problem.rows.epoch
+        self.marks = np.asarray(chosen, dtype=np.int64)
         outside = problem.outside()
         G, cost = self.F[outside, :r], 1.0 / problem.diagonal(outside)
         A = np.eye(r) + G.T @ (cost[:, None] * G)
@@ -73,6 +74,15 @@ class PrimalEngine(Engine):
         gamma = self.F[outside, : self.r] @ self.w[: self.r]
         problem.alpha[: problem.count] = 0.0
         problem.alpha[outside] = (problem.right_side(outside) - gamma) / problem.diagonal(outside)
+
+    def release(self, slots: Sequence[int]) -> None:
+        kept = [slot for slot in slots if slot in self.marks]
+        self.gone.extend(kept)
+        super().release([slot for slot in slots if slot not in kept])
+
+    def forget(self) -> None:
+        gone, self.gone = self.gone, []
+        self.problem.release(gone)
 
     def margin(self, slot: int) -> float:
         return float(self.F[slot, : self.r] @ self.w[: self.r])
@@ -145,7 +155,7 @@ class PrimalEngine(Engine):
         G, cost = self.F[outside, :r], 1.0 / problem.diagonal(outside)
         scaled = cost * rest[outside]
         result = np.zeros(problem.count)
-        result[outside] = scaled - cost * (G @ (self.P[:r, :r] @ (G.T @ scaled)))
+        result[outside] = scaled - cost * (G @ (self._whole() @ (G.T @ scaled)))
         return result
 
     def inverse_diagonal(self) -> Array:
@@ -153,22 +163,28 @@ class PrimalEngine(Engine):
         outside = problem.outside()
         G, cost = self.F[outside, :r], 1.0 / problem.diagonal(outside)
         result = np.zeros(problem.count)
-        result[outside] = cost - cost * cost * np.einsum("ij,ij->i", G @ self.P[:r, :r], G)
+        result[outside] = cost - cost * cost * np.einsum("ij,ij->i", G @ self._whole(), G)
         return result
 
     def _express(self, slot: int) -> None:
         """Give a new instance its features, and the features one more where it is not in their span."""
         problem, r = self.problem, self.r
-        if self.epoch != problem.rows.epoch:
-            raise Lost
         if len(self.F) < problem.capacity:
             self.F = np.vstack([self.F, np.zeros((problem.capacity - len(self.F), self.F.shape[1]))])
-        values = self.landmarks.row(problem.rows.held(slot), r) * self.marks * problem.y[slot]
+        values = problem.H[slot, self.marks]
         f = linalg.solve_triangular(self.corner[:r, :r], values, lower=True, check_finite=False) if r else values
         self.F[slot, :r], self.F[slot, r:] = f, 0.0
         missed = float(problem.H[slot, slot]) - float(f @ f)
-        if missed > TOLERANCE * max(self.top, float(problem.H[slot, slot])):
+        if missed > self.tolerance(slot):
             self._widen(slot, f, missed**0.5)
+
+    def tolerance(self, slot: int) -> float:
+        """Return what the features may miss of an instance's squared norm."""
+        return TOLERANCE * max(self.top, float(self.problem.H[slot, slot]))
+
+    def _whole(self) -> Array:
+        """Return P with both triangles right."""
+        return self.P[: self.r, : self.r]
 
     def _widen(self, slot: int, f: Array, size: float) -> None:
         problem, r = self.problem, self.r
@@ -184,12 +200,11 @@ class PrimalEngine(Engine):
         column[slot] = size
         self.F[:count, r] = column
         self.corner[r, :r], self.corner[r, r] = f, size
-        self.landmarks.put(r, problem.rows.held(slot))
-        self.marks = np.append(self.marks, problem.y[slot])
+        self.marks = np.append(self.marks, slot)
         outside = problem.outside()
         g, cost = self.F[outside, r], 1.0 / problem.diagonal(outside)
         a = self.F[outside, :r].T @ (cost * g)
-        u = self.P[:r, :r] @ a
+        u = self._whole() @ a
         s = 1.0 + float(g @ (cost * g)) - float(a @ u)
         value = (float(g @ (cost * problem.right_side(outside))) - float(a @ self.w[:r])) / s
         self.P[:r, :r] += np.outer(u, u / s)
@@ -202,11 +217,12 @@ class PrimalEngine(Engine):
 
 
 def pivoted_cholesky(
-    H: Array, slots: NDArray[np.intp], tolerance: float, limit: int
+    H: Array, slots: NDArray[np.intp], tolerance: float, limit: int, partial: bool = False
 ) -> tuple[Array | None, NDArray[np.intp]]:
-    """Return F with H = F F' on `slots` up to `tolerance`, and the slots of its pivots; None where `limit` is too few.
+    """Return F with H = F F' on `slots` up to `tolerance`, and the slots of its pivots.
 
-    O(m r^2). Gives up early where the remainder falls too slowly to end within the limit.
+    Where `limit` columns are too few: what there is if `partial`, else None, and that as early as the remainder is seen
+    to fall too slowly. O(m r^2).
     """
     m = len(slots)
     rest = H.diagonal()[slots].copy()
@@ -215,9 +231,9 @@ def pivoted_cholesky(
     chosen: list[int] = []
     for r in range(min(limit, m) + 1):
         p = int(np.argmax(rest)) if m else 0
-        if not m or rest[p] <= tolerance:
+        if not m or rest[p] <= tolerance or partial and r == min(limit, m):
             return np.ascontiguousarray(F[:, :r]), slots[chosen].astype(np.intp)
-        if r == min(limit, m) or r in (32, 64, 128, 256) and rest[p] > top * 10.0 ** (-7.0 * r / limit):
+        if r == min(limit, m) or not partial and r in (32, 64, 128, 256) and rest[p] > top * 10.0 ** (-7.0 * r / limit):
             break
         column = H[slots[p], slots] - F[:, :r] @ F[p, :r]
         F[:, r] = column / rest[p] ** 0.5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -25,9 +24,6 @@ WIDEST = 4096
 class Rows(abc.ABC):
     """The stored inputs. A slot is a small integer, used again after its example has left."""
 
-    #: Rises when a place in the encoding is freed for another name: encodings kept elsewhere are worthless then.
-    epoch = 0
-
     @abc.abstractmethod
     def encode(self, x: Features) -> Any:
         """Return x as this class keeps it; names it has never seen get a place."""
@@ -39,17 +35,6 @@ class Rows(abc.ABC):
     @abc.abstractmethod
     def drop(self, slot: int) -> None:
         """Forget the example of a slot; the values later rows give for it mean nothing."""
-
-    @abc.abstractmethod
-    def held(self, slot: int) -> Any:
-        """Return the encoded example of a slot."""
-
-    def copies(self, slots: Any) -> Rows:
-        """Return rows of their own that hold the examples of these slots, in this order."""
-        twin = self.empty()
-        for i, slot in enumerate(slots):
-            twin.put(i, copy.copy(self.held(int(slot))))
-        return twin
 
     @abc.abstractmethod
     def row(self, x: Any, count: int) -> Array:
@@ -153,9 +138,6 @@ class DenseRows(Rows):
                 self._close(self._names[column], column)
         self.X[slot] = 0.0
 
-    def held(self, slot: int) -> Array:
-        return self.X[slot]
-
     def unknown(self, xs: Iterable[Features]) -> set[Name]:
         """Return the names among these records that have no column yet."""
         return {name for x in xs for name in x if name not in self._columns}
@@ -212,7 +194,6 @@ class DenseRows(Rows):
     def _close(self, name: Name, column: int) -> None:
         del self._columns[name]
         self._free.append(column)
-        self.epoch += 1
 
     def _open(self, name: Name) -> None:
         if self._free:
@@ -260,9 +241,6 @@ class SparseRows(Rows):
         del self._held[slot]
         if slot in self._fresh:
             self._fresh.remove(slot)
-
-    def held(self, slot: int) -> dict[Name, float]:
-        return self._held[slot]
 
     def row(self, x: dict[Name, float], count: int) -> Array:
         products, squares = np.zeros(count), np.zeros(count)
@@ -318,9 +296,6 @@ class AnyRows(Rows):
 
     def drop(self, slot: int) -> None:
         del self._held[slot]
-
-    def held(self, slot: int) -> Mapping[Name, float]:
-        return self._held[slot]
 
     def row(self, x: Mapping[Name, float], count: int) -> Array:
         held, kernel = self._held, self._kernel

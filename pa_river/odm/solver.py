@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pa_river.odm.compiled import engines
 from pa_river.odm.engine import Engine
 from pa_river.odm.frozen import FrozenEngine
 from pa_river.odm.inverse import PivotEngine
@@ -21,9 +22,9 @@ from pa_river.terms import Features
 Array = NDArray[np.float64]
 
 #: Engines by name; "auto" takes "primal" where the numerical rank is below a quarter of |S|, else "frozen".
-ENGINES: dict[str, type[Engine]] = {
-    "path": PathEngine, "pivot": PivotEngine, "frozen": FrozenEngine, "primal": PrimalEngine,
-}
+ENGINES = engines({"path": PathEngine, "pivot": PivotEngine, "frozen": FrozenEngine, "primal": PrimalEngine})
+
+_PRIMAL: Any = ENGINES["primal"]
 
 #: A change of more than this share of the instances is solved from scratch.
 _BULK = 0.3
@@ -76,10 +77,10 @@ class Solver:
 
         """
         problem = self.problem
+        problem.ready()
         if arriving:
             self._widen(arriving)
         encoded = [problem.rows.encode(arrival.x) for arrival in arriving]
-        problem.ready()
         alpha, side = problem.alpha[: problem.count].copy(), problem.side[: problem.count].copy()
         try:
             slots = problem.admit(
@@ -193,9 +194,7 @@ class Solver:
             self._doubtful = False
         if self._choice == "auto":
             if not self._try_primal():
-                self._engine = FrozenEngine(problem)
-        elif self._choice == "primal":
-            self._engine = PrimalEngine(problem, limit=problem.count + 2**30)
+                self._engine = ENGINES["frozen"](problem)
         else:
             self._engine = ENGINES[self._choice](problem)
 
@@ -206,7 +205,7 @@ class Solver:
         if outside < _SMALL:
             return False
         try:
-            engine = PrimalEngine(problem, limit=min(outside // 4, WIDEST_PRIMAL))
+            engine = _PRIMAL(problem, min(outside // 4, WIDEST_PRIMAL))
         except TooWide:
             return False
         if self._engine is not None:
@@ -220,8 +219,10 @@ class Solver:
         if isinstance(rows, DenseRows):
             names = rows.width + sum(len(arrival.x) for arrival in arriving)
             if names > WIDEST and rows.width + len(rows.unknown(arrival.x for arrival in arriving)) > WIDEST:
+                if self._engine is not None:
+                    self._engine.forget()
+                    self._engine = None
                 wide = rows_for(self._kernel, wide=True)
                 for slot, x in self._features.items():
                     wide.put(slot, wide.encode(x))
                 self.problem.rows = wide
-                self._engine = None if isinstance(self._engine, PrimalEngine) else self._engine
