@@ -3,6 +3,29 @@
 
 import numpy as np
 
+cdef extern from *:
+    """
+    #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
+    #define PA_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+    #else
+    #define PA_CLONES
+    #endif
+    /* squared distances of `count` rows of X, `stride` apart, from x */
+    static PA_CLONES void pa_distances(const double *X, long count, long stride, long d, const double *x, double *out)
+    {
+        for (long i = 0; i < count; i++) {
+            const double *row = X + i * stride;
+            double total = 0.0;
+            for (long j = 0; j < d; j++) {
+                double difference = row[j] - x[j];
+                total += difference * difference;
+            }
+            out[i] = total;
+        }
+    }
+    """
+    void pa_distances(const double *X, long count, long stride, long d, const double *x, double *out) nogil
+
 from libc.math cimport exp, fabs, fmax, sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
@@ -36,10 +59,7 @@ cdef inline void _axpy(int n, double a, const double *x, double *y) noexcept nog
 
 def rbf_row(double[:, ::1] X not None, Py_ssize_t count, double[::1] x not None, double gamma, double rest):
     """exp(-gamma (|X_i - x|^2 + rest)) for the first `count` rows."""
-    cdef Py_ssize_t i, j, d = X.shape[1]
-    cdef double total, difference
-    cdef double *row
-    cdef double *z
+    cdef Py_ssize_t i, d = X.shape[1]
     result = np.empty(count)
     if count == 0:
         return result
@@ -47,17 +67,36 @@ def rbf_row(double[:, ::1] X not None, Py_ssize_t count, double[::1] x not None,
     if d == 0:
         out[:] = exp(-gamma * rest)
         return result
-    z = &x[0]
+    pa_distances(&X[0, 0], count, d, d, &x[0], &out[0])
     for i in range(count):
-        row = &X[i, 0]
-        total = 0.0
-        for j in range(d):
-            difference = row[j] - z[j]
-            total += difference * difference
-        out[i] = -gamma * (total + rest)
-    for i in range(count):
-        out[i] = exp(out[i])
+        out[i] = exp(-gamma * (out[i] + rest))
     return result
+
+
+def tame(list blocks not None, signed char[::1] side not None, double[:, :] corner not None, double largest):
+    """Whether all kernel values with instances that are there are finite and within `largest`."""
+    cdef double[::1] values
+    cdef Py_ssize_t i, j, count = side.shape[0]
+    cdef int good = 1
+    for block in blocks:
+        values = block
+        for i in range(count):
+            good &= fabs(values[i]) <= largest or side[i] >= _FREE
+    for i in range(corner.shape[0]):
+        for j in range(corner.shape[1]):
+            good &= fabs(corner[i, j]) <= largest
+    return bool(good)
+
+
+def enter(double[:, ::1] H not None, double[::1] y not None, Py_ssize_t slot, Py_ssize_t held, double[::1] values,
+          double own):
+    """Write kernel values, signed by the labels, into row and column `slot` of H."""
+    cdef Py_ssize_t i
+    cdef double *row = &H[slot, 0]
+    for i in range(held):
+        row[i] = values[i] * y[i] * own
+    for i in range(held):
+        H[i, slot] = row[i]
 
 
 def grow_inverse(double[:, ::1] B not None, int n, double[::1] u not None, double s):
@@ -93,14 +132,15 @@ def shrink_inverse(double[:, ::1] B not None, int n, int p):
 
 
 def coordinate_descent(
-    double[:, :] H not None, double[::1] alpha not None, double[::1] gamma not None, double[::1] below not None,
-    double[::1] above not None, double theta, double tol, int epochs, unsigned long long seed,
+    double[:, :] H not None, slots, double[::1] alpha not None, double[::1] gamma not None,
+    double[::1] below not None, double[::1] above not None, double theta, double tol, int epochs,
+    unsigned long long seed,
 ):
-    """Signed dual coordinate descent with shrinking, in place; the number of sweeps."""
-    cdef int m = alpha.shape[0], active = m, epoch, s, i, j
+    """Signed dual coordinate descent with shrinking over `slots`, in place; the number of sweeps."""
+    cdef int m = len(slots), width = <int>gamma.shape[0], active = m, epoch, s, i, j
     cdef double worst, bound = 1e300, old, new, q, z, diagonal
     cdef unsigned long long state = seed * 2862933555777941757ULL + 3037000493ULL
-    order = np.arange(m, dtype=np.int64)
+    order = np.array(slots, dtype=np.int64)
     cdef int64_t[::1] index = order
     for epoch in range(epochs):
         worst = 0.0
@@ -130,7 +170,7 @@ def coordinate_descent(
             worst = fmax(worst, fabs(new - old) * q)
             if new != old:
                 alpha[i] = new
-                _axpy(m, new - old, &H[i, 0], &gamma[0])
+                _axpy(width, new - old, &H[i, 0], &gamma[0])
             s += 1
         if worst <= tol:
             if active == m:
@@ -159,6 +199,7 @@ cdef class FrozenCore:
         self.theta, self.low, self.high = theta, 1.0 - theta, 1.0 + theta
         self.sigma, self.e = np.zeros(_PENDING), np.zeros(_PENDING)
         self.n = self.k = self.r = 0
+        self.drift = 0.0
 
     def bind(self, H, alpha, side, costs):
         """Work on these arrays of the problem."""
@@ -178,9 +219,8 @@ cdef class FrozenCore:
         """Screen margins inside the strip by these features; no features, no screening."""
         self.F, self.corner, self.marks = F, corner, marks
         self.limit, self.offset, self.seen, self.missed = limit, offset, seen, missed
-        self.r = len(marks)
+        self.r = <int>len(marks)
         self.c = np.zeros(max(1, self.r))
-        self.drift = 0.0
 
     # ---- pivots
 

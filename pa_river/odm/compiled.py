@@ -34,8 +34,9 @@ class CompiledFrozenEngine(FrozenEngine):
     def __init__(self, problem: Problem) -> None:
         self.core: Any = loops.native.FrozenCore(problem.theta)
         self._bound: Array | None = None
-        self._marks: NDArray[np.int64] = np.zeros(0, np.int64)
-        self._weighed = 0
+        self._marks: frozenset[int] = frozenset()  # slots of the landmarks
+        self._features: tuple[Any, ...] = ()
+        self._weighed = 0  # instances inside the strip when screening was last thought over
         super().__init__(problem)
 
     @property
@@ -55,7 +56,7 @@ class CompiledFrozenEngine(FrozenEngine):
         self.core.k = value
 
     def rebuild(self) -> None:
-        self._marks = np.zeros(0, np.int64)
+        self._unscreen()
         super().rebuild()
         self.core.take(*self._arrays(), self.n, self.k)
         self._bind()
@@ -115,21 +116,27 @@ class CompiledFrozenEngine(FrozenEngine):
         self.place, self.queued = np.append(self.place, unset), np.append(self.queued, unset)
         self.core.take(*self._arrays(), n, k)
         self._bind()
-        self._marks = np.zeros(0, np.int64)  # the features are by slot too: made anew at the next fold
-        self.core.screen(*_no_features())
-        self._weighed = 0
+        if self._marks:
+            F, corner, chosen, *by_slot = self._features
+            more = self.problem.capacity - len(F)
+            self._features = (
+                np.vstack([F, np.zeros((more, F.shape[1]))]), corner, chosen,
+                *(np.append(values, np.zeros(more)) for values in by_slot),
+            )
+            self.core.screen(*self._features)
 
     def _screen(self) -> None:
         """Choose landmarks where looking at every margin inside the strip would cost more."""
         problem = self.problem
         inside = len(problem.inside())
-        lost = sum(1 for slot in self.gone if slot in self._marks)
-        if len(self._marks) and 2 * lost <= len(self._marks) or not len(self._marks) and inside < 2 * self._weighed:
+        if self._marks:
+            if 2 * sum(slot in self._marks for slot in self.gone) <= len(self._marks):
+                return
+        elif inside < 2 * self._weighed:
             return
+        self._unscreen()
         self._weighed = max(inside, 16)
-        self._marks = np.zeros(0, np.int64)
-        if inside * problem.count < _WORTH:
-            self.core.screen(*_no_features())
+        if not inside or inside * problem.count < _WORTH:
             return
         live = problem.live()
         found, chosen, missed = landmarks(problem.H, live, FEATURES)
@@ -138,24 +145,29 @@ class CompiledFrozenEngine(FrozenEngine):
         beyond = np.zeros(size)
         beyond[live] = np.sqrt(missed) + 1e-7 * np.sqrt(problem.H.diagonal()[live])
         corner = np.ascontiguousarray(F[chosen])
-        self._marks = chosen
-        unseen = (np.full(size, -1.0), np.zeros(size), np.full(size, -1.0))
-        self.core.screen(F, corner, chosen, *unseen, beyond)
+        self._marks = frozenset(chosen.tolist())
+        self._features = (F, corner, chosen, np.full(size, -1.0), np.zeros(size), np.full(size, -1.0), beyond)
+        self.core.screen(*self._features)
+
+    def _unscreen(self) -> None:
+        self._marks, self._features, self._weighed = frozenset(), (), 0
+        self.core.screen(*_no_features())
 
     def release(self, slots: Sequence[int]) -> None:
-        kept = [slot for slot in slots if slot in self._marks]
-        self.gone.extend(kept)
-        super().release([slot for slot in slots if slot not in kept])
+        if self._marks:
+            self.gone.extend(slot for slot in slots if slot in self._marks)
+            slots = [slot for slot in slots if slot not in self._marks]
+        super().release(slots)
 
     def _let_go(self) -> None:
-        marked, self.gone = [slot for slot in self.gone if slot in self._marks], [
-            slot for slot in self.gone if slot not in self._marks
-        ]
+        marked = [slot for slot in self.gone if slot in self._marks]
+        if marked:
+            self.gone = [slot for slot in self.gone if slot not in self._marks]
         super()._let_go()
         self.gone = marked
 
     def forget(self) -> None:
-        self._marks = np.zeros(0, np.int64)
+        self._unscreen()
         super().forget()
 
     def fold(self) -> None:

@@ -126,9 +126,10 @@ class FrozenEngine(Engine):
         problem.alpha[slot], problem.side[slot] = 0.0, side
 
     def release(self, slots: Sequence[int]) -> None:
-        kept = [slot for slot in slots if slot < len(self.place) and self.place[slot] >= 0]
-        self.gone.extend(kept)
-        super().release([slot for slot in slots if slot not in kept])
+        free = [slot for slot in slots if slot >= len(self.place) or self.place[slot] < 0]
+        if len(free) < len(slots):
+            self.gone.extend(slot for slot in slots if slot not in free)
+        super().release(free)
 
     def correct(self, rest: Array) -> Array:
         n, k = self.n, self.k

@@ -20,6 +20,21 @@ def rbf_row(X: Array, count: int, x: Array, gamma: float, rest: float) -> Array:
         return np.asarray(np.exp(-gamma * distances))
 
 
+def tame(blocks: list[Array], side: NDArray[np.int8], corner: Array, largest: float) -> bool:
+    """Return whether all kernel values with instances that are there are finite and within `largest`."""
+    live = side < 2
+    return all(
+        bool((np.abs(values) <= largest).all()) for values in (*(block[live] for block in blocks), corner)
+    )
+
+
+def enter(H: Array, y: Array, slot: int, held: int, values: Array, own: float) -> None:
+    """Write kernel values, signed by the labels, into row and column `slot` of H."""
+    row = values * y[:held] * own
+    H[slot, :held] = row
+    H[:held, slot] = row
+
+
 def grow_inverse(B: Array, n: int, u: Array, s: float) -> None:
     """Border the inverse B of order n: the new row is -u / s, the corner 1 / s, the rest gains u u' / s."""
     scaled = u / s
@@ -43,12 +58,13 @@ def shrink_inverse(B: Array, n: int, p: int) -> Array:
 
 
 def coordinate_descent(
-    H: Array, alpha: Array, gamma: Array, below: Array, above: Array, theta: float, tol: float, epochs: int, seed: int
+    H: Array, slots: NDArray[np.int64], alpha: Array, gamma: Array, below: Array, above: Array, theta: float, tol: float,
+    epochs: int, seed: int,
 ) -> int:
-    """Solve the dual by signed coordinate descent, in place; return the sweeps it took (`epochs` if it ran out)."""
-    m = len(alpha)
+    """Solve the dual by signed coordinate descent over `slots`, in place; return the sweeps (`epochs` if it ran out)."""
+    m = len(slots)
     rng = np.random.default_rng(seed)
-    active, bound = np.arange(m), np.inf
+    active, bound = slots, np.inf
     for epoch in range(epochs):
         worst = 0.0
         keep = []
@@ -69,11 +85,11 @@ def coordinate_descent(
             worst = max(worst, abs(new - old) * q)
             if new != old:
                 alpha[i] = new
-                gamma += (new - old) * H[i]
+                gamma += (new - old) * H[i, : len(gamma)]
         if worst <= tol:
             if len(active) == m:
                 return epoch + 1
-            active, bound = np.arange(m), np.inf
+            active, bound = slots, np.inf
         else:
             active, bound = np.array(keep), worst
     return epochs
@@ -93,6 +109,8 @@ native = _compiled()
 
 if native is not None:
     rbf_row = native.rbf_row
+    tame = native.tame
+    enter = native.enter
     grow_inverse = native.grow_inverse
     shrink_inverse = native.shrink_inverse
     coordinate_descent = native.coordinate_descent

@@ -14,7 +14,7 @@ from pa_river.odm.problem import FREE, Problem
 Array = NDArray[np.float64]
 
 #: Largest kernel value that the features may miss, relative to the largest on the diagonal.
-TOLERANCE = 1e-14
+TOLERANCE = 1e-13
 
 #: Features beyond this are no low rank, for "auto"; who asks for this engine by name gets as many as it takes.
 WIDEST, UNLIMITED = 768, 2**30
@@ -25,7 +25,7 @@ class TooWide(Exception):
 
 
 class PrimalEngine(Engine):
-    """Features F by pivoted Cholesky, kappa = F F' up to 1e-14; w by recursive least squares over S.
+    """Features F by pivoted Cholesky, kappa = F F' up to 1e-13; w by recursive least squares over S.
 
     With P = (I + sum_S cost_i F_i F_i')^{-1} and w = P sum_S cost_i d_i F_i the margins are F w and
     alpha_i = cost_i (d_i - gamma_i). An instance that the features cannot express to the tolerance adds one.
@@ -233,7 +233,7 @@ def pivoted_cholesky(
         p = int(np.argmax(rest)) if m else 0
         if not m or rest[p] <= tolerance or partial and r == min(limit, m):
             return np.ascontiguousarray(F[:, :r]), slots[chosen].astype(np.intp)
-        if r == min(limit, m) or not partial and r in (32, 64, 128, 256) and rest[p] > top * 10.0 ** (-7.0 * r / limit):
+        if r == min(limit, m) or not partial and r in (32, 64, 128, 256) and rest[p] > top * 10.0 ** (-6.5 * r / limit):
             break
         column = H[slots[p], slots] - F[:, :r] @ F[p, :r]
         F[:, r] = column / rest[p] ** 0.5

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pa_river.odm import loops
 from pa_river.odm.newton import newton
 from pa_river.odm.rows import Rows
 
@@ -107,33 +108,24 @@ class Problem:
         """
         n, held = len(xs), self.count
         if n == 1:
-            x = xs[0]
-            values, corner = self.rows.row(x, held)[None, :], np.array([[self.rows.norm(x)]])
+            blocks, corner = [self.rows.row(xs[0], held)], np.array([[self.rows.norm(xs[0])]])
         else:
-            values, corner = self.rows.cross(list(xs), held), self.rows.gram(list(xs))
-        live = self.side[:held] < FREE
-        for block in (values[:, live] if not live.all() else values, corner):
-            if block.size and not max(block.max(), -block.min()) <= _LARGEST:  # NaN fails the comparison too
-                raise ValueError(f"the kernel gives a value that is not finite or beyond {_LARGEST:g} for this example")
-        reused = [self._free[-1 - i] for i in range(min(n, len(self._free)))]
-        slots = reused + list(range(held, held + n - len(reused)))
-        if held + n - len(reused) > self.capacity:
-            self._allot(max(32, 2 * self.capacity, held + n - len(reused)))
-        del self._free[len(self._free) - len(reused) :]
+            blocks, corner = list(self.rows.cross(list(xs), held)), self.rows.gram(list(xs))
+        reused = min(n, len(self._free))
+        slots = self._free[len(self._free) - reused :] + list(range(held, held + n - reused))
+        if not loops.tame(blocks, self.side[:held], corner, _LARGEST):
+            raise ValueError(f"the kernel gives a value that is not finite or beyond {_LARGEST:g} for this example")
+        if held + n - reused > self.capacity:
+            self._allot(max(32, 2 * self.capacity, held + n - reused))
+        del self._free[len(self._free) - reused :]
         for i, slot in enumerate(slots):
-            y = ys[i]
-            row = values[i]
-            row *= self.y[:held]
-            row *= y
-            self.H[slot, :held] = row
-            self.H[:held, slot] = row
-            self.y[slot], self.alpha[slot], self.side[slot] = y, 0.0, 0
+            loops.enter(self.H, self.y, slot, held, blocks[i], ys[i])
+            self.y[slot], self.alpha[slot], self.side[slot] = ys[i], 0.0, 0
             self.costs[0, slot], self.costs[1, slot] = below[i], above[i]
             self.rows.put(slot, xs[i])
-        self.count = held + n - len(reused)
-        for i, slot in enumerate(slots):
-            for j, other in enumerate(slots[: i + 1]):
-                self.H[slot, other] = self.H[other, slot] = corner[i, j] * ys[i] * ys[j]
+            for j in range(i + 1):
+                self.H[slot, slots[j]] = self.H[slots[j], slot] = corner[i, j] * ys[i] * ys[j]
+        self.count = held + n - reused
         return slots
 
     def adopt(
@@ -163,9 +155,9 @@ class Problem:
             self.side[slot], self.alpha[slot] = FREE, 0.0
             self.rows.drop(slot)
             self._free.append(slot)
-        while self.count and self.side[self.count - 1] == FREE:
-            self.count -= 1
-        if self._free and max(self._free) >= self.count:
+        if self.count and self.side[self.count - 1] == FREE:
+            while self.count and self.side[self.count - 1] == FREE:
+                self.count -= 1
             self._free = [slot for slot in self._free if slot < self.count]
 
     def restore(self, alpha: Array, side: NDArray[np.int8], admitted: Sequence[int]) -> None:

@@ -91,10 +91,11 @@ class DenseRows(Rows):
         self._kernel = kernel
         self._rbf = type(kernel) is kernels.RBF
         self._columns: dict[Name, int] = {}
-        self._uses: list[int] = []
+        self._uses = np.zeros(0, np.int64)  # by column, how many stored examples have it
         self._free: list[int] = []
         self._names: list[Name] = []
         self.X: Array = np.zeros((0, width))
+        self._reach(0, width)
 
     @property
     def width(self) -> int:
@@ -128,14 +129,14 @@ class DenseRows(Rows):
     def put(self, slot: int, x: Array) -> None:
         self._reach(slot + 1, len(x))
         self.X[slot, : len(x)] = x
-        for column in np.flatnonzero(x[: len(self._uses)]).tolist():
-            self._uses[column] += 1
+        if self._names:
+            n = min(len(x), len(self._uses))
+            self._uses[:n] += x[:n] != 0.0
 
     def drop(self, slot: int) -> None:
-        for column in np.flatnonzero(self.X[slot, : len(self._uses)]).tolist():
-            self._uses[column] -= 1
-            if not self._uses[column]:
-                self._close(self._names[column], column)
+        if self._names:
+            self._uses -= self.X[slot] != 0.0
+            self._unused()
         self.X[slot] = 0.0
 
     def unknown(self, xs: Iterable[Features]) -> set[Name]:
@@ -143,9 +144,7 @@ class DenseRows(Rows):
         return {name for x in xs for name in x if name not in self._columns}
 
     def trim(self) -> None:
-        for name, column in list(self._columns.items()):
-            if not self._uses[column]:
-                self._close(name, column)
+        self._unused()
 
     def row(self, x: Array, count: int) -> Array:
         self._reach(0, len(x))
@@ -191,17 +190,22 @@ class DenseRows(Rows):
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(_of_products(self._kernel, self.X[:count] @ x))
 
-    def _close(self, name: Name, column: int) -> None:
-        del self._columns[name]
-        self._free.append(column)
+    def _unused(self) -> None:
+        """Free the columns that no stored example has."""
+        n = len(self._names)
+        if np.count_nonzero(self._uses[:n]) + len(self._free) < n:
+            for column in np.flatnonzero(self._uses[:n] == 0).tolist():
+                name = self._names[column]
+                if self._columns.get(name) == column:
+                    del self._columns[name]
+                    self._free.append(column)
 
     def _open(self, name: Name) -> None:
         if self._free:
             column = self._free.pop()
             self._names[column] = name
         else:
-            column = len(self._uses)
-            self._uses.append(0)
+            column = len(self._names)
             self._names.append(name)
             self._reach(0, column + 1)
         self._columns[name] = column
@@ -212,6 +216,7 @@ class DenseRows(Rows):
             X = np.zeros((max(16, 2 * slots) if slots > rows else rows, max(8, 2 * width) if width > columns else columns))
             X[:rows, :columns] = self.X
             self.X = X
+            self._uses = np.append(self._uses, np.zeros(X.shape[1] - len(self._uses), np.int64))
 
 
 class SparseRows(Rows):
