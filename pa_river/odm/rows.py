@@ -156,7 +156,7 @@ class DenseRows(Rows):
         if self._rbf:
             return 1.0
         with np.errstate(over="ignore"):
-            return float(_of_products(self._kernel, float(x @ x)))
+            return float(_of_products(self._kernel, np.float64(x @ x)))
 
     def gram(self, xs: list[Any]) -> Array:
         if not xs:
@@ -266,7 +266,8 @@ class SparseRows(Rows):
         return np.asarray(_of_products(self._kernel, products))
 
     def norm(self, x: dict[Name, float]) -> float:
-        return 1.0 if self._rbf else float(_of_products(self._kernel, np.float64(_dot(x, x))))
+        with np.errstate(over="ignore"):
+            return 1.0 if self._rbf else float(_of_products(self._kernel, np.float64(_dot(x, x))))
 
     def empty(self) -> Rows:
         return SparseRows(self._kernel)
@@ -303,11 +304,17 @@ class AnyRows(Rows):
         del self._held[slot]
 
     def row(self, x: Mapping[Name, float], count: int) -> Array:
-        held, kernel = self._held, self._kernel
-        return np.array([float(kernel(x, held[i])) if i in held else 0.0 for i in range(count)], dtype=np.float64)
+        held = self._held
+        return np.array([self._value(x, held[i]) if i in held else 0.0 for i in range(count)], dtype=np.float64)
 
     def norm(self, x: Mapping[Name, float]) -> float:
-        return float(self._kernel(x, x))
+        return self._value(x, x)
+
+    def _value(self, x: Mapping[Name, float], z: Mapping[Name, float]) -> float:
+        try:
+            return float(self._kernel(x, z))
+        except OverflowError:  # a power of Python floats; refused with the infinite ones
+            return np.inf
 
     def empty(self) -> Rows:
         return AnyRows(self._kernel)

@@ -77,7 +77,7 @@ class Solver:
 
         """
         problem = self.problem
-        problem.ready()
+        self._verify()
         if arriving:
             self._widen(arriving)
         encoded = [problem.rows.encode(arrival.x) for arrival in arriving]
@@ -185,13 +185,18 @@ class Solver:
             self._engine = None
         problem.release(np.flatnonzero(problem.side[: problem.count] == GONE).tolist())
 
-    def _build(self) -> None:
+    def _verify(self) -> None:
+        """Have H, and multipliers that solve: loaded ones may be anything."""
         problem = self.problem
         problem.ready()
         if self._doubtful:
             if not problem.certificate(problem.alpha[: problem.count]).residual <= 1e-6:
                 problem.solve()
             self._doubtful = False
+
+    def _build(self) -> None:
+        problem = self.problem
+        self._verify()
         if self._choice == "auto":
             if not self._try_primal():
                 self._engine = ENGINES["frozen"](problem)
