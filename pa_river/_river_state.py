@@ -6,7 +6,7 @@ import collections
 import importlib
 from typing import Any
 
-from river import compose
+from river import compose, utils
 
 from pa_river._pack import StateError
 
@@ -38,6 +38,8 @@ def encode(value: Any) -> tuple[str, Any]:
         return "Counter", dict(value)
     if type(value) is collections.defaultdict:
         return "defaultdict", (_class_name(value.default_factory), dict(value))
+    if type(value) is utils.VectorDict:
+        return "VectorDict", value.to_dict()
     if type(value) is compose.Pipeline:
         return "Pipeline", list(value.steps.items())
     if type(value) is compose.TransformerUnion:
@@ -56,6 +58,8 @@ def decode(name: Any, content: Any) -> Any:
     if name == "defaultdict":
         factory, items = content
         return collections.defaultdict(_class(factory), items)
+    if name == "VectorDict":
+        return utils.VectorDict(content)
     if name == "Pipeline":
         return compose.Pipeline(*content)
     if name == "TransformerUnion":

@@ -28,7 +28,7 @@ def require_non_negative(owner: str, name: str, value: Any) -> float:
 
 def require_count(owner: str, name: str, value: Any, least: int = 1) -> int:
     """`value` as an int; `ValueError` unless it is a whole number >= `least`."""
-    if not (isinstance(value, numbers.Integral) and not isinstance(value, bool) and value >= least):
+    if not (isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= least):
         raise ValueError(f"{owner}({name}=...) must be a whole number >= {least}, got {value!r}")
     return int(value)
 

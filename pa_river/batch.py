@@ -1,4 +1,4 @@
-"""Tables of examples -> checked rows: numpy arrays, scipy sparse matrices and pandas frames; the way back for results."""
+"""Tables of examples -> checked rows (numpy arrays, scipy sparse matrices, pandas frames), and results back."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def _name(name: Any) -> Name:
 
 
 def _indicator(name: Name, value: str) -> str:
-    return f"{name}={value}"
+    return f"{name}={value}" if isinstance(name, str) else f"{name!r}={value}"
 
 
 def _number(name: Name, value: Any) -> float:
@@ -92,5 +92,10 @@ def _number(name: Name, value: Any) -> float:
                 return number
     except (OverflowError, ValueError):  # an int beyond float range; a signalling Decimal
         pass
+    raise ValueError(f"feature {name!r} must be a finite number, got {short(value)}")
+
+
+def short(value: object) -> str:
+    """`repr(value)`, cut for an error message."""
     shown = repr(value)
-    raise ValueError(f"feature {name!r} must be a finite number, got {shown if len(shown) <= 80 else shown[:77] + '...'}")
+    return shown if len(shown) <= 80 else shown[:77] + "..."

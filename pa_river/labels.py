@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from river import base
 
-_SIGNS = {1: True, 0: False, -1: False}  # Python's equality: True, 1.0 and +1 are one key
+from pa_river.features import short
+
+_SIGNS: dict[float, bool] = {1: True, 0: False, -1: False}  # Python's equality: True, 1.0 and +1 are one key
 
 
 def binary(y: Any) -> bool:
@@ -31,11 +33,11 @@ def binary(y: Any) -> bool:
         return y
     value = y.item() if isinstance(y, np.generic) else y
     if isinstance(value, (int, float)):
-        sign = _SIGNS.get(value)  # type: ignore[call-overload]
+        sign = _SIGNS.get(value)
         if sign is not None:
-            return bool(sign)
+            return sign
     raise ValueError(
-        f"a binary label must be True, 1, False, 0 or -1, got {_short(y)}; for other labels use PAMulticlass"
+        f"a binary label must be True, 1, False, 0 or -1, got {short(y)}; for other labels use PAMulticlass"
     )
 
 
@@ -58,7 +60,7 @@ def target(y: Any) -> float:
                 return number
     except (OverflowError, ValueError):
         pass
-    raise ValueError(f"a target must be a finite number, got {_short(y)}")
+    raise ValueError(f"a target must be a finite number, got {short(y)}")
 
 
 def label(y: Any) -> Hashable:
@@ -74,11 +76,11 @@ def label(y: Any) -> Hashable:
     if isinstance(value, tuple):
         value = tuple(label(part) for part in value)
     if value is None or (isinstance(value, float) and value != value):
-        raise ValueError(f"a label must not be None or NaN, got {_short(y)}")
+        raise ValueError(f"a label must not be None or NaN, got {short(y)}")
     try:
         hash(value)
     except TypeError:
-        raise ValueError(f"a label must be hashable, got {_short(y)}") from None
+        raise ValueError(f"a label must be hashable, got {short(y)}") from None
     return value  # type: ignore[no-any-return]
 
 
@@ -92,7 +94,7 @@ def label_set(y: Any) -> dict[Hashable, bool]:
 
     """
     if not isinstance(y, dict):
-        raise ValueError(f"multilabel y must be a dict of label to bool, got {_short(y)}")
+        raise ValueError(f"multilabel y must be a dict of label to bool, got {short(y)}")
     clean: dict[Hashable, bool] = {}
     for name, flag in y.items():
         if (name := label(name)) in clean:
@@ -111,7 +113,7 @@ def tags(y: Any) -> list[Hashable]:
 
     """
     if not isinstance(y, (list, tuple)):
-        raise ValueError(f"the tags of a sequence must be a list, got {_short(y)}")
+        raise ValueError(f"the tags of a sequence must be a list, got {short(y)}")
     return [label(tag) for tag in y]
 
 
@@ -136,8 +138,3 @@ def of(model: Any) -> Callable[[Any], Any]:
     if isinstance(last, base.Regressor):
         return target
     return label
-
-
-def _short(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 80 else shown[:77] + "..."

@@ -41,7 +41,7 @@ def dumps(model: Any) -> bytes:
     Parameters
     ----------
     model
-        A learner, a wrapper or a River pipeline. Callables among its parameters are not stored: `loads` wants them back.
+        A learner, a wrapper or a River pipeline. Callable parameters are not stored: `loads` wants them back.
 
     Returns
     -------

@@ -1,5 +1,7 @@
 """One key's operator with no engine in it: events and due clocks in, records out, bytes or nothing kept."""
 
+from pa_river.stream.control import checksum
+from pa_river.stream.holder import CellSpec, Holder
 from pa_river.stream.parsing import check_values, event_from, parse, too_far_ahead
 from pa_river.stream.records import (
     OUTPUTS,
@@ -13,20 +15,27 @@ from pa_river.stream.records import (
     Snapshot,
     payload,
 )
+from pa_river.stream.snapshots import SnapshotStore, diff, rollback_event
 
 __all__ = [
     "OUTPUTS",
+    "CellSpec",
     "Drift",
     "Event",
+    "Holder",
     "Orphan",
     "Outcome",
     "Output",
     "Prediction",
     "Rejected",
     "Snapshot",
+    "SnapshotStore",
     "check_values",
+    "checksum",
+    "diff",
     "event_from",
     "parse",
     "payload",
+    "rollback_event",
     "too_far_ahead",
 ]

@@ -84,6 +84,31 @@ def too_far_ahead(event: Event, wall: float, max_future: float = 3600.0) -> Reje
     return Rejected(event.key, event.id, payload(event), "validate", reason)
 
 
+def malformed(event: Event) -> str | None:
+    """Why an event built by hand cannot be handled; None for what `parse` and `event_from` return.
+
+    The types of its envelope only: what is in x and y is the model's to judge.
+    """
+    _, id, time, x, y, w, segment, _, _, op, target, check = event
+    if type(time) is float and time - time == 0.0 and type(id) is str and w is None and segment is None and op is None:
+        return None if x is not None or y is not None else "an event needs x or y"  # nearly every event
+    if not isinstance(time, (int, float)) or not math.isfinite(time):
+        return f"time must be a finite number, got {time!r}"
+    if w is not None and not (isinstance(w, (int, float)) and 0.0 <= w < math.inf):
+        return f"w must be a finite number >= 0, got {w!r}"
+    if not all(text is None or type(text) is str for text in (id, segment, op, check)):
+        return "id, segment, op and checksum must be text"
+    if op is not None and op not in OPS:
+        return f"op must be one of {', '.join(OPS)}, got {op!r}"
+    if not (target is None or type(target) in (str, int)):
+        return f"target must be an id or a version, got {target!r}"
+    if op in (None, "query") and x is None and (y is None or op is not None):
+        return "an event needs x or y" if op is None else "a query needs x"
+    if id is None and (op is not None or x is None or y is None):
+        return "id is required unless x and y come together"
+    return None
+
+
 def check_values(what: str, value: Any) -> None:
     """Raise `ValueError` unless every number in x or y is finite and the whole is small and shallow."""
     if type(value) is dict and len(value) <= MAX_FEATURES:
@@ -128,27 +153,24 @@ def _event(record: Mapping[str, Any], source: str | None, seq: int | None) -> Ev
     key, id = _text("key", get("key")), get("id")
     if id is not None:
         id = _text("id", id)
-    elif op is not None or x is None or y is None:
-        raise ValueError("id is required unless x and y come together")
     if w is not None:
         w = _number("w", w)
-        if w < 0.0:
-            raise ValueError(f"w must be a number >= 0, got {w!r}")
     target = get("target")
     if op is not None:
         target = _target(op, target)
-    if op in (None, "query") and x is None and (y is None or op is not None):
-        raise ValueError("an event needs x or y" if op is None else "a query needs x")
     number = get("seq", seq)
     if number is not None and (type(number) is not int or number < 0):
         raise ValueError(f"seq must be an integer >= 0, got {number!r}")
     segment, origin, checksum = get("segment"), get("source", source), get("checksum")
-    return Event(
+    event = Event(
         key, id, _seconds(get("time")), x, y, w,
         None if segment is None else _text("segment", segment), number,
         None if origin is None else _text("source", origin), op, target,
         None if checksum is None else _text("checksum", checksum),
     )
+    if (fault := malformed(event)) is not None:
+        raise ValueError(fault)
+    return event
 
 
 def _target(op: Any, target: Any) -> str | int | None:

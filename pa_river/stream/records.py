@@ -221,7 +221,11 @@ def _json(value: Any) -> str:
         return encode_basestring_ascii(value)
     if kind is float and math.isfinite(value) or kind is int:
         return repr(value)
-    return "null" if value is None else _encode(_jsonable(value))
+    if value is None:
+        return "null"
+    if kind is bool:
+        return "true" if value else "false"
+    return _encode(value)
 
 
 def _jsonable(value: Any) -> Any:

@@ -1,0 +1,130 @@
+"""`python -m beam_pipelines.run`: one model per key from a file of events with late labels, and what came out of it."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from beam_pipelines import _quiet  # noqa: F401  isort: skip  (before Beam: it silences one warning of its import)
+import apache_beam as beam
+from apache_beam.metrics import MetricsFilter
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from beam_pipelines import arguments, options, progress, sinks, sources, summary
+from beam_pipelines.arguments import PROGRAM, ArgumentError
+from beam_pipelines.jobs import JOBS
+from beam_pipelines.learn import NAMESPACE, learn_keyed, typed
+from beam_pipelines.report import write_report
+from pa_river.stream import CellSpec, Rejected, SnapshotStore
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return 0 when done, 1 when the run failed, 2 for wrong arguments, each with one line."""
+    try:
+        args, beam_args = arguments.parse(argv)
+        reader = reader_of(args)
+        goes_on, read_before = arguments.check_output(args)
+        spec = spec_of(args, goes_on)
+        root = beam.Pipeline(options=PipelineOptions(beam_args))
+    except (ArgumentError, ValueError, OSError) as error:
+        return _fail(error, 2)
+    begun = time.perf_counter()
+    folder = None
+    try:
+        folder = sinks.prepare(args.output, args.output if args.resume else None)
+        build(root, args, spec, reader, folder)
+        with progress.bar("read", "events"):
+            result = root.run()
+            result.wait_until_finish()
+        counted = counts_of(result)
+        sinks.publish(folder, args.output)
+        arguments.write_fingerprint(args, read_before)
+        took = time.perf_counter() - begun
+        report = None if args.no_report else write_report(args.output)
+    except KeyboardInterrupt:
+        return _fail("interrupted; what was in the output folder is as it was", 1)
+    except Exception as error:  # whatever a runner, a source or a disk raises ends here: in one line, and exit code 1
+        return _fail(error, 1)
+    finally:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+    print(summary.table(args.output, took, counted))
+    print(f"\n{args.output}: " + ", ".join(sorted(path.name for path in args.output.iterdir())))
+    if report is not None:
+        print(f"open {report} in a browser")
+    return 0
+
+
+def reader_of(args: Namespace) -> sources.Reader:
+    """Return the reader that the arguments ask for, each input opened once to see that it can be read."""
+    if args.job is not None:
+        reader = JOBS[args.job].reader()
+    else:
+        reader = sources.CsvRows(args.columns) if args.columns is not None else sources.JsonLines()
+    for path in args.input:
+        try:
+            sources.check_input(path, reader)
+        except FileNotFoundError:
+            raise ArgumentError(f"--input {path}: no such file") from None
+        except (OSError, EOFError) as error:
+            raise ArgumentError(f"--input {path}: {getattr(error, 'strerror', None) or error}") from None
+        except ValueError as error:
+            raise ArgumentError(f"--input {path}: {error}") from None
+    return reader
+
+
+def spec_of(args: Namespace, goes_on: bool) -> CellSpec:
+    """Return what every cell starts from: with `goes_on`, the snapshots that the output folder holds."""
+    try:
+        model = options.parse_model(args.model)
+    except ValueError as error:
+        raise ArgumentError(f"--model: {error}") from None
+    return CellSpec(
+        model, label_ttl=args.label_ttl, idle_ttl=args.idle_ttl, order=args.order, at_end=args.at_end,
+        snapshot_every=args.snapshot_every,
+        on_return="restore" if goes_on else "fresh",
+        reader=SnapshotStore(args.output.resolve() / sinks.SNAPSHOTS) if goes_on else None,
+    )
+
+
+def build(root: beam.Pipeline, args: Namespace, spec: CellSpec, reader: sources.Reader, folder: Path) -> None:
+    """Add the whole job to a pipeline: sources, cells, sinks."""
+    read = beam.ParDo(sources.ReadEvents(args.input, reader, args.order))
+    events = root | beam.Impulse() | "Read" >> read.with_outputs(sources.ReadEvents.REJECTED, main="events")
+    learned = learn_keyed(events.events, spec, sinks.placing)
+    place = beam.Map(_unread).with_output_types(list[tuple[bytes, bytes]])
+    unread = typed(events[sources.ReadEvents.REJECTED], list[tuple[int, Rejected]]) | "Place" >> place
+    rejected = (learned.rejected, unread) | "AllRejected" >> beam.Flatten()
+    learned._replace(rejected=rejected) | sinks.WriteOutputs(
+        folder, before=args.output if args.resume else None, max_rejected=args.max_rejected,
+        reshuffle=args.runner != "FnApiRunner",
+    )
+
+
+def counts_of(result: Any) -> dict[str, int]:
+    """Return what the cells count and put into no record, from the runner's metrics; nothing where it keeps none."""
+    found = result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))
+    return {counter.key.metric.name: counter.result for counter in found["counters"]}
+
+
+def _unread(records: list[tuple[int, Rejected]]) -> list[tuple[bytes, bytes]]:
+    return [sinks.placing(position, 0, record) for position, record in records]
+
+
+def _fail(reason: BaseException | str, code: int) -> int:
+    """Print one line: what a traceback's last line says, without the parts that runners wrap round it."""
+    if isinstance(reason, BaseException):
+        text = " ".join(str(reason).split()) or type(reason).__name__
+    else:
+        text = reason
+    print(f"{PROGRAM}: {text}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""The project's commands, with nothing but Python: each makes or refreshes the environment it needs, then runs.
+
+    python3 develop.py run [ARGUMENTS]    the main job (arguments go to beam_pipelines.run)
+    python3 develop.py test               lint, types, and every test but the slow ones, with a floor of coverage
+    python3 develop.py integration        the tests on a real runner and broker
+    python3 develop.py lint | types | unit
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+SETTINGS = ("setup.cfg", "setup.py", "pyproject.toml")
+CODE = ("pa_river", "beam_pipelines", "evaluation", "benchmarks", "tests", "setup.py", "develop.py")
+COVERAGE = 90
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command; 2 for an unknown one."""
+    if sys.version_info < (3, 11):
+        print(f"develop.py: Python 3.11 or newer is needed, this is {sys.version.split()[0]}", file=sys.stderr)
+        return 2
+    name, *rest = arguments or ["help"]
+    if name not in COMMANDS:
+        print(__doc__, file=sys.stderr if name != "help" else sys.stdout)
+        return 0 if name in ("help", "-h", "--help") else 2
+    return COMMANDS[name](rest)
+
+
+def environment(extra: str) -> Path:
+    """Return the Python of an environment that holds the project and `extra`; made or refreshed where need be."""
+    folder = ROOT / f".venv-{extra}"
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    settings = b"".join((ROOT / name).read_bytes() for name in SETTINGS)
+    stamp, wanted = folder / "installed", hashlib.sha256(settings).hexdigest()
+    if stamp.exists() and stamp.read_text() == wanted:
+        return python
+    print(f"develop.py: making {folder.name} (once; some minutes on a slow line)", flush=True)
+    if subprocess.run([sys.executable, "-m", "venv", str(folder)]).returncode:
+        raise SystemExit("develop.py: `python3 -m venv` failed; on Debian and Ubuntu it is the package python3-venv")
+    if subprocess.run(
+        [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-e", f".[{extra}]"], cwd=ROOT
+    ).returncode:
+        raise SystemExit("develop.py: the packages could not be installed; pip's own words stand above")
+    stamp.write_text(wanted)
+    return python
+
+
+def python(extra: str, *arguments: str) -> int:
+    """Run the environment's Python in the project's folder."""
+    return subprocess.run([environment(extra), *arguments], cwd=ROOT).returncode
+
+
+def run(rest: list[str]) -> int:
+    """The main job by default, into ./out."""
+    return python("run", "-m", "beam_pipelines.run", *rest)
+
+
+def lint(rest: list[str]) -> int:
+    return python("test", "-m", "flake8", *CODE)
+
+
+def types(rest: list[str]) -> int:
+    return python("test", "-m", "mypy")
+
+
+def unit(rest: list[str]) -> int:
+    return python("test", "-m", "pytest", "-n", "auto", "-m", "not slow", "--cov", "--cov-report=term:skip-covered",
+                  f"--cov-fail-under={COVERAGE}", *rest)
+
+
+def integration(rest: list[str]) -> int:
+    return python("test", "-m", "pytest", "-m", "slow", *rest)
+
+
+def test(rest: list[str]) -> int:
+    """Every check in turn; the first that fails ends it."""
+    return lint([]) or types([]) or unit(rest)
+
+
+COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    "run": run, "test": test, "lint": lint, "types": types, "unit": unit, "integration": integration,
+}
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

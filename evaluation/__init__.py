@@ -1,0 +1,1 @@
+"""The documents' figures, regenerated: every published number beside ours, and real tasks beside their peers."""

@@ -1,0 +1,302 @@
+"""What a cell keeps and how it goes: sections that stay bytes until touched, counters, deadlines, expiry."""
+
+from __future__ import annotations
+
+import math
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+from pa_river.state import StateError, pack, unpack
+from pa_river.stream import sections
+from pa_river.stream.buffers import Buffer
+from pa_river.stream.order import InOrder, Marks, highest
+from pa_river.stream.records import Event, Orphan, Output, Rejected, Snapshot, payload
+from pa_river.stream.sections import Section
+from pa_river.stream.seen import NO_FEATURES, UNLABELLED, SeenRing, digest_x, digest_y
+from pa_river.stream.serving import Served
+from pa_river.stream.spec import OLD_MODELS, Settings
+
+INF = math.inf
+FEATURES, LABEL = 0, 1  # which buffer a deadline is about; at equal deadlines features leave first
+
+
+class CellState:
+    """The state of one key, without the rules of what an event does to it.
+
+    Nothing here reads a clock, draws a number or does I/O: the outputs and the bytes are a function of the events
+    and of the times the cell was woken at. A cell without `generation` has not begun, or has expired.
+
+    Parameters
+    ----------
+    settings
+        The job's.
+    key
+        Whose cell this is.
+    blob
+        What `dumps` returned; b"" for a new one. Its sections stay bytes until an event touches them.
+
+    """
+
+    model: Served
+    pending: Buffer  # id -> features, prediction, its version, weight, segment
+    early: Buffer  # id -> label, weight, segment
+    seen: SeenRing
+    marks: Marks | InOrder
+    clock: float  # the largest event time seen or woken at
+    last: float  # the largest event time seen
+    generation: int | None  # whole milliseconds of event time; None: not begun
+    version: int
+    parent: int | None  # the version that the present one grew from; None: the prototype
+    counts: dict[str, int]
+    live: bool  # whether the sections were opened
+    _sections: dict[int, Section]
+    _deadlines: list[tuple[float, int, int, str]]
+
+    def __init__(self, settings: Settings, key: str, blob: bytes = b"") -> None:
+        self.settings = settings
+        self.key = key
+        self.news: dict[str, int] = {}  # counts since they were last drained; no part of the state
+        self.clear()
+        if blob:
+            self._adopt(blob)
+
+    def is_blank(self) -> bool:
+        """Whether nothing is worth keeping: no example, id or mark came (only queries and refused events)."""
+        if not self.live:
+            return not self._data
+        kept = self.version or self.pending.entries or self.early.entries or self.seen.ids or self.marks
+        return not kept and (self.settings.max_rejected is None or not self.counts)
+
+    def dumps(self) -> bytes:
+        """The cell's bytes, b"" if nothing is left; a section that no event touched keeps its bytes."""
+        if not self.live:
+            return self._data
+        if self.is_blank():
+            return b""
+        self._put(sections.HEAD, pack((self.clock, self.last, self.generation, self.version, self.parent, self.counts)))
+        self._put(sections.MODEL, self.model.encode() or b"")
+        self._put(sections.PENDING, self.pending.encode())
+        self._put(sections.EARLY, self.early.encode())
+        self._put(sections.SEEN, self.seen.encode())
+        self._put(sections.MARKS, self.marks.encode())
+        if isinstance(self.marks, InOrder):
+            self._put(sections.WAITING, self.marks.encode_waiting())
+        return sections.join(self._sections)
+
+    def snapshot(self, reason: str) -> Snapshot:
+        """The model and the cell as a record.
+
+        Events that wait for their predecessor are not in it: its marks say that they are still to come, and which
+        ones had come already is a matter of arrival.
+        """
+        self.dumps()
+        cell = sections.join({number: part for number, part in self._sections.items() if number != sections.WAITING})
+        generation = 0 if self.generation is None else self.generation
+        return Snapshot(self.key, generation, self.version, self.clock, reason, self.model_bytes(), cell)
+
+    def model_bytes(self) -> bytes:
+        """The model as `pa_river.loads` reads it."""
+        if not self.live:
+            self.touch()
+        return self.model.encode() or self.settings.kind.prototype
+
+    def old_models(self) -> list[tuple[int, float, bytes]]:
+        """(version, time, bytes) of the last models that were kept, the newest last."""
+        ring = self._sections.get(sections.RING)
+        return list(unpack(ring.open())) if ring is not None and ring.blob else []
+
+    def keep_model(self) -> None:
+        """Put the present model into the ring of old ones."""
+        kept = [entry for entry in self.old_models() if entry[0] != self.version]
+        kept.append((self.version, self.clock, self.model_bytes()))
+        self._put(sections.RING, pack(kept[-OLD_MODELS:]))
+
+    def moved(self, out: list[Output]) -> None:
+        """After the version rose: what is kept every so many versions."""
+        settings = self.settings
+        if settings.keep_every is not None and self.version % settings.keep_every == 0:
+            self.keep_model()
+        if settings.snapshot_every is not None and self.version % settings.snapshot_every == 0:
+            out.append(self.snapshot("periodic"))
+
+    def count(self, what: str, by: int = 1) -> None:
+        """Add to a counter of the cell."""
+        self.counts[what] = self.counts.get(what, 0) + by
+        self.news[what] = self.news.get(what, 0) + by
+
+    def reject(self, event: Event, stage: str, reason: str, out: list[Output]) -> None:
+        """The record of an event that changed nothing."""
+        out.append(Rejected(self.key, event.id, payload(event), stage, reason))
+        self.count("rejected")
+        most = self.settings.max_rejected
+        if most is not None and self.counts["rejected"] > most:
+            raise RuntimeError(f"key {self.key!r} rejected more than {most} events; the last: {stage}: {reason}")
+
+    def orphan(self, kind: str, id: str, time: float, y: Any, prediction: Any, out: list[Output]) -> None:
+        out.append(Orphan(self.key, id, time, kind, y, prediction))
+        self.count(kind)
+
+    def drop_features(self, id: str, time: float, out: list[Output]) -> None:
+        """Features leave without their label."""
+        x, prediction = self.pending.content(id)[:2]
+        self.pending.remove(id)
+        self.orphan("unlabelled", id, time, None, prediction, out)
+        self.seen.add(id, UNLABELLED, digest_x(x), 0, time)
+
+    def drop_label(self, id: str, time: float, out: list[Output]) -> None:
+        """A label leaves without its features."""
+        y = self.early.content(id)[0]
+        self.early.remove(id)
+        self.orphan("no_features", id, time, y, None, out)
+        self.seen.add(id, NO_FEATURES, 0, digest_y(y), time)
+
+    def arm(self, time: float, which: int, id: str) -> None:
+        ttl = self.settings.label_ttl
+        if ttl is not None:
+            self._arrivals += 1
+            heappush(self._deadlines, (time + ttl, which, self._arrivals, id))
+            if len(self._deadlines) > 64 + 2 * (len(self.pending.entries) + len(self.early.entries)):
+                self._rebuild_deadlines()
+
+    def earliest(self) -> float:
+        """A bound from below on `deadline`, without a look at what was answered since."""
+        if not self.live:
+            return -INF
+        heap, ttl = self._deadlines, self.settings.idle_ttl
+        due = heap[0][0] if heap else INF
+        return due if ttl is None else min(due, self.last + ttl)
+
+    def deadline(self) -> float:
+        """When the cell wants to be woken; inf if nothing is due ever.
+
+        No key is idle while events wait for their predecessor: the end of the input frees them.
+        """
+        if not self.live:
+            self.touch()
+        is_held = isinstance(self.marks, InOrder) and len(self.marks) > 0
+        return min(self._label_deadline(), INF if is_held else self.idle_deadline())
+
+    def idle_deadline(self) -> float:
+        """When the key leaves, if no event comes."""
+        ttl = self.settings.idle_ttl
+        return INF if ttl is None else self.last + ttl
+
+    def expire(self, clock: float, idle: float, out: list[Output]) -> None:
+        """Handle every deadline before `clock`, in order; that of an idle key takes all and ends the generation."""
+        while (due := self._label_deadline()) < clock and due <= idle:
+            _, which, _, id = heappop(self._deadlines)
+            (self.drop_label if which else self.drop_features)(id, due, out)
+        if idle < clock:
+            self.clock = max(self.clock, idle)
+            self.flush(idle, out)
+            out.append(self.snapshot("idle"))
+            self.clear()
+
+    def _label_deadline(self) -> float:
+        """The first deadline of what waits; the answered ones leave the heap when they come to its top."""
+        heap, ttl = self._deadlines, self.settings.label_ttl
+        while heap and ttl is not None:
+            due, which, _, id = heap[0]
+            entry = (self.early if which else self.pending).entries.get(id)
+            if entry is not None and entry[0] + ttl == due:
+                return due
+            heappop(heap)
+        return INF
+
+    def flush(self, time: float, out: list[Output]) -> None:
+        """Everything that waits leaves, in order of its event time."""
+        waiting = [(entry[0], FEATURES, id) for id, entry in self.pending.entries.items()]
+        waiting += [(entry[0], LABEL, id) for id, entry in self.early.entries.items()]
+        for _, which, id in sorted(waiting, key=lambda entry: entry[:2]):
+            (self.drop_label if which else self.drop_features)(id, time, out)
+        self._deadlines = []
+
+    def begin(self, time: float) -> None:
+        """A generation begins with the event at `time`; or the last one goes on, if it is to be restored."""
+        reader = self.settings.reader
+        found = None if reader is None else reader.newest(self.key)
+        if found is None or not found.cell:
+            self.generation = round(time * 1000)
+            return
+        marks = self.marks
+        self._adopt(found.cell)
+        self.touch()
+        self.model.replace(found.model)  # the store may have rolled back the model, and only that
+        if marks:
+            self.marks = marks
+        self.last = time
+
+    def clear(self) -> None:
+        """Nothing is left; the next event begins a new generation."""
+        self.clock = self.last = -INF
+        self.generation = None
+        self.version = 0
+        self.parent = None
+        self.counts = {}
+        self._sections = {}
+        self._data = b""
+        self.touch()
+
+    def touch(self) -> None:
+        """Open the sections that every event looks into; their entries stay bytes."""
+        settings = self.settings
+        blob = {number: part.open() for number, part in self._sections.items() if number in _OPENED}
+        self.model = Served(settings.kind, blob.get(sections.MODEL))
+        self.pending = Buffer(blob.get(sections.PENDING, b""))
+        self.early = Buffer(blob.get(sections.EARLY, b""))
+        self.seen = SeenRing(settings.dedupe_size, settings.label_ttl, blob.get(sections.SEEN, b""))
+        marks = blob.get(sections.MARKS, b"")
+        in_order = settings.order == "sequence"
+        self.marks = InOrder(marks, blob.get(sections.WAITING, b"")) if in_order else Marks(marks)
+        self._rebuild_deadlines()
+        self.live = True
+
+    def _rebuild_deadlines(self) -> None:
+        """The heap from what really waits: answered entries leave it late otherwise."""
+        ttl = self.settings.label_ttl
+        self._deadlines, self._arrivals = [], 0
+        if ttl is not None:
+            for which, buffer in ((FEATURES, self.pending), (LABEL, self.early)):
+                for id, entry in buffer.entries.items():
+                    self._arrivals += 1
+                    self._deadlines.append((entry[0] + ttl, which, self._arrivals, id))
+            heapify(self._deadlines)
+
+    def _adopt(self, data: bytes) -> None:
+        """Take over a cell's bytes; only the head is opened."""
+        self._sections = sections.split(data)
+        self._data = data
+        self.live = False
+        self.clock, self.last, self.generation, self.version, self.parent, self.counts = _head(self._sections)
+
+    def _put(self, number: int, blob: bytes) -> None:
+        present = self._sections.get(number)
+        if present is None or present.blob is not blob:  # an untouched section keeps its bytes and their checksum
+            self._sections[number] = sections.section(blob)
+
+
+_OPENED = frozenset((
+    sections.MARKS, sections.MODEL, sections.SEEN, sections.PENDING, sections.EARLY, sections.WAITING,
+))
+
+
+def with_model(cell: bytes, model: bytes, *, version: int, parent: int) -> bytes:
+    """A cell's bytes with another model in them, as the given version; nothing else changes."""
+    parts = sections.split(cell)
+    clock, last, generation, _, _, counts = _head(parts)
+    parts[sections.HEAD] = sections.section(pack((clock, last, generation, version, parent, counts)))
+    parts[sections.MODEL] = sections.section(model)
+    return sections.join(parts)
+
+
+def high_marks(cell: bytes) -> dict[str, int]:
+    """The highest sequence number that a cell has handled of each source."""
+    parts = sections.split(cell) if cell else {}
+    return highest(parts[sections.MARKS].open()) if sections.MARKS in parts else {}
+
+
+def _head(parts: dict[int, Section]) -> tuple[float, float, int | None, int, int | None, dict[str, int]]:
+    head = unpack(parts[sections.HEAD].open()) if sections.HEAD in parts else None
+    if not (isinstance(head, tuple) and len(head) == 6 and tuple(map(type, head[:2])) == (float, float)):
+        raise StateError("the head of a cell is missing or not what was written")
+    return head

@@ -1,0 +1,109 @@
+"""A batch is all or nothing, and otherwise the loop of learn_one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pa_river
+from tests import cases, strategies
+
+BATCH = pytest.mark.parametrize("case", cases.BATCH, ids=str)
+KINDS = {"array": np.asarray, "CSR": scipy.sparse.csr_matrix, "CSC": scipy.sparse.csc_array, "frame": pd.DataFrame}
+
+
+def tables(y):
+    row = st.lists(strategies.tame, min_size=4, max_size=4)
+    return st.lists(st.tuples(row, y, strategies.weights), min_size=1, max_size=8)
+
+
+@BATCH
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+def test_a_batch_equals_the_loop(case, kind, data):
+    table = data.draw(tables(case.y))
+    rows, y, w = [r for r, _, _ in table], [y for _, y, _ in table], [w for _, _, w in table]
+    weights = data.draw(st.sampled_from([w, np.array(w), None]))
+    batch, loop = case.build(), case.build()
+    batch.learn_many(KINDS[kind](rows), y, weights)
+    for row, label, weight in table:
+        loop.learn_one(dict(enumerate(row)), label, 1.0 if weights is None else weight)
+    assert batch.version == loop.version
+    assert _close(batch, loop)
+    many = batch.predict_many(KINDS[kind](rows))
+    assert list(many) == pytest.approx([batch.predict_one(dict(enumerate(row))) for row in rows], rel=1e-9, abs=1e-9)
+
+
+def _close(one, other):
+    def numbers(model):
+        return {name: weight for name, weight in model.weights.items()}
+    same_names = set(numbers(one)) == set(numbers(other))
+    return same_names and numbers(one) == pytest.approx(numbers(other), rel=1e-9, abs=1e-12)
+
+
+@BATCH
+@pytest.mark.parametrize("kind", ["array", "CSR", "frame"])
+def test_a_bad_row_is_named_with_its_column_and_nothing_is_learned(case, kind):
+    model = case.build()
+    good = True if case in cases.BINARY else 3.0
+    model.learn_many(np.eye(3), [good] * 3)
+    before = pa_river.dumps(model)
+    X = np.arange(12.0).reshape(4, 3) + 1.0
+    X[2, 1] = np.nan
+    with pytest.raises(ValueError, match="row 2: feature 1 "):
+        model.learn_many(KINDS[kind](X), [good] * 4)
+    with pytest.raises(ValueError, match="row 2: feature 1 "):
+        model.predict_many(KINDS[kind](X))
+    X[2, 1] = 0.0
+    with pytest.raises(ValueError, match="row 1: "):
+        model.learn_many(KINDS[kind](X), [good, case.bad_y[0], good, good])
+    with pytest.raises(ValueError, match="row 3: .*weight"):
+        model.learn_many(KINDS[kind](X), [good] * 4, [1.0, 1.0, 1.0, -1.0])
+    with pytest.raises(ValueError, match="rows"):
+        model.learn_many(KINDS[kind](X), [good] * 3)
+    assert pa_river.dumps(model) == before
+
+
+@BATCH
+def test_a_row_that_overflows_late_undoes_the_rows_before_it(case):
+    model = case.build()
+    good = True if case in cases.BINARY else 3.0
+    other = False if good is True else -good
+    model.learn_many(np.tile(np.eye(10, 9), (40, 1)), ([good] * 9 + [other]) * 40)
+    before = pa_river.dumps(model)
+    # the first row brings names that were not there; the second a score beyond the floats
+    X = np.array([[*[1e-3] * 10, 5.0], [*[1.7e308] * 9, 0.0, 0.0]])
+    with pytest.raises(ValueError, match="row 1: .*finite"):
+        model.learn_many(X, [good, good])
+    assert pa_river.dumps(model) == before
+
+
+@BATCH
+def test_frames_give_back_their_index_and_arrays_arrays(case):
+    model = case.build()
+    good = True if case in cases.BINARY else 3.0
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [0.5, 0.0]}, index=["u", "v"])
+    model.learn_many(frame, pd.Series([good, good], index=frame.index))
+    predicted = model.predict_many(frame)
+    assert isinstance(predicted, pd.Series) and list(predicted.index) == ["u", "v"]
+    assert isinstance(model.predict_many(frame.to_numpy()), np.ndarray)
+    if case in cases.BINARY:
+        proba = model.predict_proba_many(frame)
+        assert list(proba.index) == ["u", "v"] and set(proba.columns) == {False, True}
+        assert proba.sum(axis=1).to_numpy() == pytest.approx([1.0, 1.0])
+
+
+@BATCH
+def test_an_empty_batch_is_no_batch(case):
+    model = case.build()
+    model.learn_many(np.empty((0, 3)), [])
+    assert model.version == 0 and len(model.predict_many(np.empty((0, 3)))) == 0
+
+
+def test_a_table_of_another_shape_is_refused():
+    with pytest.raises(ValueError, match="two dimensions"):
+        pa_river.PAClassifier().predict_many(np.ones(3))
