@@ -114,7 +114,7 @@ def _encode(value: Any) -> tuple[str, Any]:
     params = {}
     for name in _parameters(cls):
         param = getattr(value, name)
-        params[name] = _NOT_STORED if callable(param) else param
+        params[name] = _NOT_STORED if callable(param) and type(param) not in _classes.values() else param
     get_state = getattr(value, "_get_state", None)
     return cls.__name__, (params, get_state() if get_state is not None else None)
 

@@ -1,0 +1,161 @@
+"""Kernels on feature dicts: how alike two records are, as an inner product in a space never written down."""
+
+from __future__ import annotations
+
+import abc
+import math
+from operator import mul
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from river import base
+from scipy.spatial.distance import cdist  # River's own dependency
+
+from pa_river import _validate, state
+from pa_river.terms import Features
+
+Matrix: TypeAlias = npt.NDArray[np.float64]
+
+
+class Kernel(base.Base, abc.ABC):
+    """A symmetric, positive semidefinite k(x, z) on checked features.
+
+    Sums are rounded once (`math.fsum`), so neither the order of a dict nor the order of the arguments changes a bit.
+    """
+
+    @abc.abstractmethod
+    def __call__(self, x: Features, z: Features) -> float:
+        """Return k(x, z); `ValueError` if it is beyond float range."""
+
+    @abc.abstractmethod
+    def matrix(self, X: Matrix, Z: Matrix) -> Matrix:
+        """Return k of every row of X with every row of Z, shapes (n, d) and (m, d), to rounding what the call gives.
+
+        What is beyond float range comes back as inf or NaN, without a warning: the caller's check is one sum.
+        """
+
+
+@state.storable
+class Linear(Kernel):
+    """k(x, z) = x . z.
+
+    Examples
+    --------
+    >>> Linear()({"a": 2.0, "b": 1.0}, {"a": 3.0, "c": 5.0})
+    6.0
+
+    """
+
+    def __call__(self, x: Features, z: Features) -> float:
+        return _dot(x, z)
+
+    def matrix(self, X: Matrix, Z: Matrix) -> Matrix:
+        return _dots(X, Z)
+
+
+@state.storable
+class Polynomial(Kernel):
+    """k(x, z) = (gamma x . z + coef0)^degree.
+
+    Parameters
+    ----------
+    degree
+        A whole number >= 1.
+    coef0
+        Finite and >= 0 (below 0 this is no kernel): the weight of the lower degrees against the highest.
+    gamma
+        Finite and > 0: scales the inner product, and so undoes the scale of the features.
+
+    Examples
+    --------
+    >>> Polynomial(2, coef0=1.0)({"a": 2.0}, {"a": 3.0})
+    49.0
+
+    """
+
+    coef0 = _validate.NonNegative()
+    gamma = _validate.Positive()
+
+    def __init__(self, degree: int, coef0: float = 0.0, gamma: float = 1.0):
+        self.degree = _validate.require_count("Polynomial", "degree", degree)
+        self.coef0 = coef0
+        self.gamma = gamma
+
+    def __call__(self, x: Features, z: Features) -> float:
+        try:
+            return _finite((self.gamma * _dot(x, z) + self.coef0) ** self.degree)
+        except OverflowError:
+            return _finite(math.inf)
+
+    def matrix(self, X: Matrix, Z: Matrix) -> Matrix:
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            result: Matrix = (self.gamma * _dots(X, Z) + self.coef0) ** self.degree
+        return result
+
+
+@state.storable
+class RBF(Kernel):
+    """k(x, z) = exp(-gamma |x - z|^2).
+
+    Parameters
+    ----------
+    gamma
+        Finite and > 0: the inverse square of the distance at which two records stop being alike.
+
+    Notes
+    -----
+    The distance is a sum of squared differences, never |x|^2 - 2 x . z + |z|^2: far from the origin that loses every
+    digit. Finite everywhere: an immense distance gives 0.
+
+    Examples
+    --------
+    >>> RBF(gamma=0.5)({"a": 1.0}, {"a": 3.0, "b": 0.0})  # exp(-2)
+    0.1353352832366127
+
+    """
+
+    gamma = _validate.Positive()
+
+    def __init__(self, gamma: float = 1.0):
+        self.gamma = gamma
+
+    def __call__(self, x: Features, z: Features) -> float:
+        get = z.get
+        gaps = [float(value) - get(name, 0.0) for name, value in x.items()]
+        gaps += [value for name, value in z.items() if name not in x]
+        try:
+            square = self.gamma * math.fsum(map(mul, gaps, gaps))
+        except OverflowError:
+            square = math.inf
+        if square == math.inf:  # a small gamma may still bring an immense square back
+            root = math.sqrt(self.gamma) * math.hypot(*gaps)
+            square = root * root
+        return math.exp(-square)
+
+    def matrix(self, X: Matrix, Z: Matrix) -> Matrix:
+        with np.errstate(over="ignore", under="ignore"):
+            result: Matrix = np.exp(-self.gamma * cdist(X, Z, "sqeuclidean"))
+        return result
+
+
+def _dot(x: Features, z: Features) -> float:
+    if len(z) < len(x):
+        x, z = z, x
+    get = z.get
+    try:
+        return _finite(math.fsum([value * get(name, 0.0) for name, value in x.items()]))
+    except (OverflowError, ValueError):  # a partial sum beyond float range, or inf - inf
+        return _finite(math.inf)
+
+
+def _dots(X: Matrix, Z: Matrix) -> Matrix:
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        result: Matrix = X @ Z.T
+    return result
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise ValueError("the kernel of two records would not be finite")
+    return value
