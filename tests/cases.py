@@ -87,11 +87,20 @@ REGRESSION = [
          X, strategies.targets, bad_y=NOT_A_TARGET),
 ]
 
+MARGIN_DISTRIBUTION = [
+    Case(f"ODMClassifier {name}", build, X, strategies.binary_labels, bad_y=NOT_BINARY, exceptions={
+        "bit-equal": "the state holds examples and multipliers; factors are built anew, equal within 1e-8"})
+    for name, build in {
+        "rbf": lambda: pa_river.ODMClassifier(10.0),
+        "linear window": lambda: pa_river.ODMClassifier(0.01, 0.2, pa_river.Linear(), lam_right=0.1, max_size=5),
+    }.items()
+]
+
 #: Models that move by a step rule along one direction.
 STEPS = [*BINARY, *REGRESSION]
 #: Models whose weights are linear in feature names.
 LINEAR = [*BINARY, *REGRESSION]
-ALL = [*STEPS]
+ALL = [*STEPS, *MARGIN_DISTRIBUTION]
 #: Models with a River base class: `check_estimator` runs over them.
 RIVER = ALL
 #: Models with learn_many and predict_many.

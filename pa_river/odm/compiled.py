@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,7 +41,7 @@ class CompiledFrozenEngine(FrozenEngine):
         super().__init__(problem)
 
     @property
-    def n(self) -> int:  # type: ignore[override]
+    def n(self) -> int:
         return int(self.core.n)
 
     @n.setter
@@ -48,7 +49,7 @@ class CompiledFrozenEngine(FrozenEngine):
         self.core.n = value
 
     @property
-    def k(self) -> int:  # type: ignore[override]
+    def k(self) -> int:
         return int(self.core.k)
 
     @k.setter
@@ -202,7 +203,7 @@ class CompiledPrimalEngine(PrimalEngine):
         for slot in added:
             missed = core.express(slot)
             if missed > self.tolerance(slot):
-                self._widen(slot, self.F[slot, : self.r].copy(), missed**0.5)
+                self._widen(slot, self.F[slot, : self.r].copy(), math.sqrt(missed))
                 self._bind()
         status = core.change(added, removed, problem.count)
         self.pivots, self.sweeps = core.pivots, core.sweeps
@@ -231,7 +232,7 @@ class CompiledPrimalEngine(PrimalEngine):
 
 
 def landmarks(H: Array, live: NDArray[np.intp], most: int) -> tuple[Array, NDArray[np.int64], Array]:
-    """Return features of `live` by a pivoted Cholesky factor of at most `most` columns, its pivots, and what it misses."""
+    """Return features by a pivoted Cholesky factor of at most `most` columns, its pivots, and what it misses."""
     found, chosen = pivoted_cholesky(H, live, 1e-9 * float(H.diagonal()[live].max()), most, partial=True)
     assert found is not None
     missed = np.maximum(H.diagonal()[live] - np.einsum("ij,ij->i", found, found), 0.0)

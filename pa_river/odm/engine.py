@@ -138,7 +138,8 @@ class Engine(abc.ABC):
         if not len(inside):
             return []
         gamma = problem.H[inside, : problem.count] @ problem.alpha[: problem.count]
-        return inside[(gamma < problem.low - slack) | (gamma > problem.high + slack)].tolist()
+        found: list[int] = inside[(gamma < problem.low - slack) | (gamma > problem.high + slack)].tolist()
+        return found
 
     def margin(self, slot: int) -> float:
         """Return gamma of one instance."""

@@ -1,4 +1,4 @@
-"""A base inverse that stays as it is, a small bordered block of what changed since, and one level-3 update to fold it in."""
+"""A base inverse that stays as it is, a small block of what changed since, and one level-3 update to fold that in."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ PENDING = 32
 class FrozenEngine(Engine):
     """Base set S0 with B0 = Q_S0^{-1}, and pending columns W: h_c for an insert, e_p for a delete from the base.
 
-    With Z = B0 W and Sigma = N - W'Z (N: Q among the pending inserts, 0 elsewhere) every solve with the current Q_S is one
-    with B0 and one with Sigma. So an insert reads B0 once, a delete only copies a column of it, and after `PENDING` of
-    them B0 gains Z Sigma^{-1} Z'. In this reference B0 is kept whole; the compiled core keeps its lower triangle.
+    With Z = B0 W and Sigma = N - W'Z (N: Q among the pending inserts, 0 elsewhere) every solve with the current Q_S is
+    one with B0 and one with Sigma. So an insert reads B0 once, a delete only copies a column of it, and after `PENDING`
+    of them B0 gains Z Sigma^{-1} Z'. In this reference B0 is kept whole; the compiled core keeps its lower triangle.
 
     An instance that has left the base keeps its slot, and so its true row, until the fold. Any row would do on paper,
     since the multiplier of x_p = 0 takes it up; but with a false one the pivots lose a factor of lambda in accuracy.

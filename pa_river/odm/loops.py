@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+#: What has a compiled twin of the same name.
+LOOPS = ("rbf_row", "tame", "enter", "grow_inverse", "shrink_inverse", "coordinate_descent")
+
 
 def rbf_row(X: Array, count: int, x: Array, gamma: float, rest: float) -> Array:
     """Return exp(-gamma (|X_i - x|^2 + rest)) for the first `count` rows."""
@@ -58,10 +61,10 @@ def shrink_inverse(B: Array, n: int, p: int) -> Array:
 
 
 def coordinate_descent(
-    H: Array, slots: NDArray[np.int64], alpha: Array, gamma: Array, below: Array, above: Array, theta: float, tol: float,
-    epochs: int, seed: int,
+    H: Array, slots: NDArray[np.int64], alpha: Array, gamma: Array, below: Array, above: Array, theta: float,
+    tol: float, epochs: int, seed: int,
 ) -> int:
-    """Solve the dual by signed coordinate descent over `slots`, in place; return the sweeps (`epochs` if it ran out)."""
+    """Solve the dual by signed coordinate descent over `slots`, in place; return the sweeps, `epochs` if it ran out."""
     m = len(slots)
     rng = np.random.default_rng(seed)
     active, bound = slots, np.inf
@@ -108,9 +111,4 @@ def _compiled() -> Any:
 native = _compiled()
 
 if native is not None:
-    rbf_row = native.rbf_row
-    tame = native.tame
-    enter = native.enter
-    grow_inverse = native.grow_inverse
-    shrink_inverse = native.shrink_inverse
-    coordinate_descent = native.coordinate_descent
+    globals().update({name: getattr(native, name) for name in LOOPS})

@@ -25,8 +25,8 @@ class ODMClassifier(base.Classifier):
     """Optimal margin distribution machine that learns and unlearns exactly: always the solution of retraining.
 
     It minimises 1/2 |w|^2 + lam/2 sum xi_i^2 + lam_right/2 sum eps_i^2, where xi_i and eps_i are how far the margin
-    gamma_i = y_i <w, phi(x_i)> lies below 1 - theta and above 1 + theta: margins near 1, with small variance, instead of
-    only the least of them large.
+    gamma_i = y_i <w, phi(x_i)> lies below 1 - theta and above 1 + theta: margins near 1, with small variance, instead
+    of only the least of them large.
 
     Parameters
     ----------
@@ -47,12 +47,12 @@ class ODMClassifier(base.Classifier):
 
     Notes
     -----
-    x: feature name -> finite number, absent means 0. y: True, 1 or False, 0, -1. w scales lam and lam_right. A `ValueError`
-    leaves the model untouched. With m examples, s of them outside the strip, and d features a change costs O(s^2 + m d)
-    ("frozen") or O(r^2 + m r) ("primal", rank r), and the memory is at most 8 (4 m^2 + 2 s^2) + 16 m d bytes, s <= m: with
-    `max_size` bounded by it. After every change the solution is that of retraining within 1e-8 relative (lam <= 100;
-    1e-7 at 1000); multipliers and margins are refined when read. Sources: Chen, Zhang, Shi and Jin, Incremental and
-    Decremental Optimal Margin Distribution Learning, IJCAI 2023, and docs/odm.md.
+    x: feature name -> finite number, absent means 0. y: True, 1 or False, 0, -1. w scales lam and lam_right. A
+    `ValueError` leaves the model untouched. With m examples, s of them outside the strip, and d features a change costs
+    O(s^2 + m d) ("frozen") or O(r^2 + m r) ("primal", rank r); the memory is at most 64 m^2 + 16 m d bytes beside the
+    records themselves, and `max_size` bounds m. After every change the solution is that of retraining within 1e-8
+    relative (lam <= 100; 1e-7 at 1000); multipliers and margins are refined when read. Sources: Chen, Zhang, Shi and
+    Jin, Incremental and Decremental Optimal Margin Distribution Learning, IJCAI 2023, and docs/odm.md.
 
     Examples
     --------
@@ -221,8 +221,8 @@ class ODMClassifier(base.Classifier):
         for item in add:
             if not 2 <= len(item) <= 4:
                 raise ValueError(f"update(add=...) takes (x, y), (x, y, id) or (x, y, id, w), got {len(item)} values")
-            x, y, id, w = (*item, *(None, 1.0)[len(item) - 2 :])
-            coming.append(self._example(x, y, w, id))
+            id, w = [*item[2:], *(None, 1.0)[len(item) - 2 :]]
+            coming.append(self._example(item[0], item[1], w, id))
         self._change([example for example in coming if example.w], list(remove))
 
     def predict_one(self, x: Mapping[Any, Any], **kwargs: Any) -> bool:
@@ -346,4 +346,5 @@ class ODMClassifier(base.Classifier):
 
 def _plain(phi: Features, y: bool, w: float, id: Any) -> Example:
     # A copy, since the caller may change its dict afterwards; without zeros, which are absent features.
-    return Example({name: float(value) for name, value in phi.items() if value}, y, w, None if id is None else identity(id))
+    x = {name: float(value) for name, value in phi.items() if value}
+    return Example(x, y, w, None if id is None else identity(id))

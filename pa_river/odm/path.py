@@ -1,4 +1,4 @@
-"""The paper's path, made rigorous: a homotopy in which the strip moves for what comes and alpha shrinks for what leaves."""
+"""The paper's path, made rigorous: the strip moves for what comes, and alpha shrinks for what leaves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pa_river.odm.inverse import InverseEngine
-from pa_river.odm.problem import GONE
+from pa_river.odm.problem import GONE, Problem
 
 Array = NDArray[np.float64]
 
@@ -29,17 +29,17 @@ class PathEngine(InverseEngine):
     """Follows the optimum from the old data (t = 0) to the new (t = 1), one breakpoint at a time.
 
     An instance that comes below the strip has its own strip, whose lower edge rises from the margin it starts with to
-    1 - theta; above it the upper edge falls to 1 + theta. The multiplier of one that leaves goes straight to 0. At every t
-    that is a strongly convex problem with data affine in t, so the optimum is unique and piecewise affine in t, each
-    pattern of sets holds on one interval, and the path ends. Newcomers are ordinary instances of S: they may cross too,
-    which the paper's own batch rule does not see.
+    1 - theta; above it the upper edge falls to 1 + theta. The multiplier of one that leaves goes straight to 0. At
+    every t that is a strongly convex problem with data affine in t, so the optimum is unique and piecewise affine in
+    t, each pattern of sets holds on one interval, and the path ends. Newcomers are ordinary instances of S: they may
+    cross too, which the paper's own batch rule does not see.
     """
 
     name = "path"
 
-    def __init__(self, problem: object) -> None:
+    def __init__(self, problem: Problem) -> None:
         self.trace: list[Event] = []  # the breakpoints of the last change
-        super().__init__(problem)  # type: ignore[arg-type]
+        super().__init__(problem)
 
     def _change(self, added: Sequence[int], removed: Sequence[int]) -> None:
         problem = self.problem
@@ -80,7 +80,7 @@ class PathEngine(InverseEngine):
         places = self.base[: self.n]
         right = np.where(problem.side[places] > 0, rise[places], fall[places])
         if leaving:
-            right = right + H[np.ix_(places, leaving)] @ load
+            right = right + H[np.ix_(places, np.array(leaving))] @ load
         speed = self.B[: self.n, : self.n] @ right
         t, tied, back = 0.0, 0, (-1, GONE)
         while True:
@@ -123,8 +123,8 @@ class PathEngine(InverseEngine):
                 speed = np.append(speed - u * (gap / s), gap / s)
 
     def _next(
-        self, rest: float, places: NDArray[np.int64], speed: Array, inside: NDArray[np.intp], gamma: Array, drift: Array,
-        strip: tuple[Array, Array, Array, Array], back: tuple[int, int],
+        self, rest: float, places: NDArray[np.int64], speed: Array, inside: NDArray[np.intp], gamma: Array,
+        drift: Array, strip: tuple[Array, Array, Array, Array], back: tuple[int, int],
     ) -> Event | None:
         """Return the nearest breakpoint within `rest`, the lowest slot where several tie; None if the end is nearer.
 

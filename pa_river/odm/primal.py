@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -29,7 +30,8 @@ class PrimalEngine(Engine):
 
     With P = (I + sum_S cost_i F_i F_i')^{-1} and w = P sum_S cost_i d_i F_i the margins are F w and
     alpha_i = cost_i (d_i - gamma_i). An instance that the features cannot express to the tolerance adds one.
-    The pivots are landmarks: their slots stay while the features live, since a newcomer's features come from their rows.
+    The pivots are landmarks: their slots stay while the features live, since a newcomer's features come from their
+    rows.
     `TooWide` where more than `limit` features would be needed. Memory: 8 m r + 16 r^2 bytes beside the problem's own.
     """
 
@@ -147,7 +149,7 @@ class PrimalEngine(Engine):
         return True
 
     def slack(self) -> float:
-        return 1e-13 + 4e-16 * float(np.abs(self.w[: self.r]).sum()) * self.top**0.5
+        return 1e-13 + 4e-16 * float(np.abs(self.w[: self.r]).sum() * np.sqrt(self.top))
 
     def correct(self, rest: Array) -> Array:
         problem, r = self.problem, self.r
@@ -176,7 +178,7 @@ class PrimalEngine(Engine):
         self.F[slot, :r], self.F[slot, r:] = f, 0.0
         missed = float(problem.H[slot, slot]) - float(f @ f)
         if missed > self.tolerance(slot):
-            self._widen(slot, f, missed**0.5)
+            self._widen(slot, f, math.sqrt(missed))
 
     def tolerance(self, slot: int) -> float:
         """Return what the features may miss of an instance's squared norm."""
@@ -236,7 +238,7 @@ def pivoted_cholesky(
         if r == min(limit, m) or not partial and r in (32, 64, 128, 256) and rest[p] > top * 10.0 ** (-6.5 * r / limit):
             break
         column = H[slots[p], slots] - F[:, :r] @ F[p, :r]
-        F[:, r] = column / rest[p] ** 0.5
+        F[:, r] = column / math.sqrt(rest[p])
         rest -= F[:, r] ** 2
         rest[chosen] = 0.0
         rest[p] = 0.0

@@ -47,6 +47,12 @@ class Problem:
     Memory: 8 cap^2 bytes for H, cap at most twice the largest number of instances there was.
     """
 
+    H: Array  # (capacity, stride >= capacity), signed kernel values; rows and columns of free slots mean nothing
+    y: Array  # 1 or -1
+    alpha: Array
+    costs: Array  # (2, capacity): below and above the strip
+    side: NDArray[np.int8]
+
     def __init__(self, theta: float, rows: Rows) -> None:
         self.theta = theta
         self.low, self.high = 1.0 - theta, 1.0 + theta
@@ -97,7 +103,9 @@ class Problem:
         """Return whether the two sides of the strip are one for this instance: no width, one cost."""
         return self.theta == 0.0 and self.costs[0, slot] == self.costs[1, slot]
 
-    def admit(self, xs: Sequence[Any], ys: Sequence[float], below: Sequence[float], above: Sequence[float]) -> list[int]:
+    def admit(
+        self, xs: Sequence[Any], ys: Sequence[float], below: Sequence[float], above: Sequence[float]
+    ) -> list[int]:
         """Give encoded instances slots and rows of H, with alpha = 0 and inside the strip; all of them or none.
 
         Raises
@@ -114,7 +122,7 @@ class Problem:
         reused = min(n, len(self._free))
         slots = self._free[len(self._free) - reused :] + list(range(held, held + n - reused))
         if not loops.tame(blocks, self.side[:held], corner, _LARGEST):
-            raise ValueError(f"the kernel gives a value that is not finite or beyond {_LARGEST:g} for this example")
+            raise ValueError(f"the kernel gives a value that is not finite, or beyond {_LARGEST:g}, for this example")
         if held + n - reused > self.capacity:
             self._allot(max(32, 2 * self.capacity, held + n - reused))
         del self._free[len(self._free) - reused :]
@@ -187,7 +195,8 @@ class Problem:
     def margins(self, alpha: Array | None = None) -> Array:
         """Return gamma = H alpha by slot; what free slots get means nothing."""
         n = self.count
-        return np.asarray(self.H[:n, :n] @ (self.alpha[:n] if alpha is None else alpha))
+        gamma: Array = self.H[:n, :n] @ (self.alpha[:n] if alpha is None else alpha)
+        return gamma
 
     def wanted(self, gamma: Array, slots: NDArray[np.intp]) -> Array:
         """Return the multipliers that the margins ask for: equal to alpha exactly at the optimum."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.spatial import distance
 
 from pa_river import kernels
 from pa_river.odm import loops
@@ -71,24 +70,27 @@ class Rows(abc.ABC):
 
 
 def rows_for(kernel: Any, wide: bool = False) -> Rows:
-    """Return the fastest rows that give this kernel's values; exact types only, since a subclass may redefine the call."""
-    if type(kernel) in (kernels.Linear, kernels.Polynomial, kernels.RBF):
+    """Return rows that give this kernel's values: many at once where it is a `Kernel`, else one call a value."""
+    if isinstance(kernel, kernels.Kernel):
         return SparseRows(kernel) if wide else DenseRows(kernel)
     return AnyRows(kernel)
 
 
-def _of_products(kernel: Any, products: Any) -> Any:
-    if type(kernel) is kernels.Linear:
-        return products
-    with np.errstate(over="ignore"):  # the caller refuses what is not finite, by name
-        return (kernel.gamma * products + kernel.coef0) ** kernel.degree
+class _Pairs:
+    """One record with many, or many with many, as `Kernel.of` asks for them."""
+
+    def __init__(self, dots: Callable[[], Array], squares: Callable[[], Array]) -> None:
+        self.dots, self.squares = dots, squares
 
 
 class DenseRows(Rows):
-    """A matrix, one column a name. Columns that no stored example uses are given to the next new name."""
+    """A matrix, one column a name. Columns that no stored example uses are given to the next new name.
 
-    def __init__(self, kernel: Any, width: int = 0) -> None:
-        self._kernel = kernel
+    Distances are sums of squared differences: |x|^2 + |z|^2 - 2 x.z would lose what far-off but close examples differ by.
+    """
+
+    def __init__(self, kernel: kernels.Kernel, width: int = 0) -> None:
+        self._kernel: Any = kernel
         self._rbf = type(kernel) is kernels.RBF
         self._columns: dict[Name, int] = {}
         self._uses = np.zeros(0, np.int64)  # by column, how many stored examples have it
@@ -122,7 +124,7 @@ class DenseRows(Rows):
             column = columns.get(name)
             if column is not None:
                 encoded[column] = value
-            elif self._rbf:
+            else:
                 rest += value * value
         return self._values(encoded, count, rest)
 
@@ -155,16 +157,15 @@ class DenseRows(Rows):
     def norm(self, x: Array) -> float:
         if self._rbf:
             return 1.0
-        with np.errstate(over="ignore"):
-            return float(_of_products(self._kernel, np.float64(x @ x)))
+        with np.errstate(all="ignore"):  # what is not finite is refused by who asked
+            return float(self._kernel.of(_Pairs(lambda: np.array([x @ x]), lambda: np.zeros(1)))[0])
 
     def gram(self, xs: list[Any]) -> Array:
-        if not xs:
-            return np.empty((0, 0))
-        return self._block(self._stack(xs), self._stack(xs))
+        stacked = self._stack(xs)
+        return self._kernel.matrix(stacked, stacked)
 
     def cross(self, xs: list[Any], count: int) -> Array:
-        return self._block(self._stack(xs), self.X[:count]) if xs else np.empty((0, count))
+        return self._kernel.matrix(self._stack(xs), self.X[:count])
 
     def empty(self) -> Rows:
         return DenseRows(self._kernel, self.X.shape[1])
@@ -175,20 +176,12 @@ class DenseRows(Rows):
             stacked[i, : len(x)] = x
         return stacked
 
-    def _block(self, A: Array, B: Array) -> Array:
-        if self._rbf:
-            with np.errstate(over="ignore"):
-                result: Array = distance.cdist(A, B, "sqeuclidean")
-            result *= -self._kernel.gamma
-            return np.exp(result, out=result)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(_of_products(self._kernel, A @ B.T))
-
     def _values(self, x: Array, count: int, rest: float) -> Array:
-        if self._rbf:  # differences, not |x|^2 + |z|^2 - 2 x.z: that loses what far-off but close examples differ by
+        X = self.X[:count]
+        if self._rbf:
             return loops.rbf_row(self.X, count, x, self._kernel.gamma, rest)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(_of_products(self._kernel, self.X[:count] @ x))
+        with np.errstate(all="ignore"):
+            return self._kernel.of(_Pairs(lambda: X @ x, lambda: ((X - x) ** 2).sum(axis=1) + rest))
 
     def _unused(self) -> None:
         """Free the columns that no stored example has."""
@@ -220,13 +213,15 @@ class DenseRows(Rows):
 
 
 class SparseRows(Rows):
-    """Records of very many names: a CSR matrix of what was there at the last rebuild, and the few that came since."""
+    """Records of very many names: a CSR matrix of what was there at the last rebuild, and the few that came since.
+
+    Distances come from inner products here, which is exact enough for records that share few names.
+    """
 
     _REBUILD = 64
 
-    def __init__(self, kernel: Any) -> None:
+    def __init__(self, kernel: kernels.Kernel) -> None:
         self._kernel = kernel
-        self._rbf = type(kernel) is kernels.RBF
         self._held: dict[int, dict[Name, float]] = {}
         self._fresh: list[int] = []
         self._columns: dict[Name, int] = {}
@@ -260,20 +255,23 @@ class SparseRows(Rows):
         for slot in self._fresh:
             if slot < count:
                 products[slot], squares[slot] = _dot(x, self._held[slot]), _dot(self._held[slot], self._held[slot])
-        if self._rbf:
-            distances = np.maximum(squares + _dot(x, x) - 2.0 * products, 0.0)
-            return np.exp(-self._kernel.gamma * distances)
-        return np.asarray(_of_products(self._kernel, products))
+        own = _dot(x, x)
+        with np.errstate(all="ignore"):
+            return self._kernel.of(_Pairs(lambda: products, lambda: np.maximum(squares + own - 2.0 * products, 0.0)))
 
     def norm(self, x: dict[Name, float]) -> float:
-        with np.errstate(over="ignore"):
-            return 1.0 if self._rbf else float(_of_products(self._kernel, np.float64(_dot(x, x))))
+        own = np.array([_dot(x, x)])
+        with np.errstate(all="ignore"):
+            return float(self._kernel.of(_Pairs(lambda: own, lambda: np.zeros(1)))[0])
 
     def empty(self) -> Rows:
         return SparseRows(self._kernel)
 
     def _rebuild(self) -> None:
-        self._columns, indices, values, starts = {}, [], [], [0]
+        self._columns = {}
+        indices: list[int] = []
+        values: list[float] = []
+        starts = [0]
         last = max(self._held) + 1
         self._squares = np.zeros(last)
         for slot in range(last):
@@ -313,7 +311,7 @@ class AnyRows(Rows):
     def _value(self, x: Mapping[Name, float], z: Mapping[Name, float]) -> float:
         try:
             return float(self._kernel(x, z))
-        except OverflowError:  # a power of Python floats; refused with the infinite ones
+        except OverflowError:  # a power of Python's floats: refused with the infinite ones
             return np.inf
 
     def empty(self) -> Rows:

@@ -17,10 +17,10 @@ FLOORS = [
     ["_river_state"],
     ["state"],
     ["_validate", "features", "_loops"],
-    ["labels"],
+    ["labels", "kernels"],
     ["steps", "batch", "stores"],
     ["learner"],
-    ["binary", "regression"],
+    ["binary", "regression", "odm"],
     ["stream"],
 ]
 

@@ -1,4 +1,4 @@
-"""Slow truths about optimal margin distribution machines, written without the package: Newton, refinement, duality gap."""
+"""Slow truths about the optimal margin distribution machine, without the package: Newton, refinement, duality gap."""
 
 from __future__ import annotations
 

@@ -134,7 +134,8 @@ def test_the_diagonal_of_the_inverse_gives_leave_one_out_where_the_sets_hold(nam
 
 def test_on_the_path_nobody_crosses_back_right_after_crossing():
     for seed in range(8):
-        stream = Stream(ENGINES["path"], lam=[1.0, 100.0, 1000.0][seed % 3], theta=[0.0, 0.3][seed % 2], seed=seed, right=30.0)
+        lam, theta = [1.0, 100.0, 1000.0][seed % 3], [0.0, 0.3][seed % 2]
+        stream = Stream(ENGINES["path"], lam=lam, theta=theta, seed=seed, right=30.0)
         for _ in stream.random(20):
             trace = stream.engine.trace
             for first, second in zip(trace, trace[1:]):
@@ -187,7 +188,7 @@ def test_screening_changes_no_pivot(monkeypatch):
         pivots = []
         stream.change(120, 0)
         stream.engine.rebuild()
-        for _ in range(150):  # arrivals only: a landmark that leaves keeps its slot, and the order of slots is that of pivots
+        for _ in range(150):  # arrivals only: a landmark that leaves keeps its slot, and slots give the order of pivots
             stream.change(1, 0)
             pivots.append(stream.engine.pivots)
         assert stream.error() <= 1e-8
