@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import math
 from operator import mul
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,17 @@ from scipy.spatial.distance import cdist  # River's own dependency
 from pa_river import _validate, state
 from pa_river.terms import Features
 
-Matrix: TypeAlias = npt.NDArray[np.float64]
+Array: TypeAlias = npt.NDArray[np.float64]
+
+
+class Pairs(Protocol):
+    """Many pairs of records at once, by what a kernel may want to know of them."""
+
+    def dots(self) -> Array:
+        """Return x . z of every pair."""
+
+    def squares(self) -> Array:
+        """Return |x - z|^2 of every pair."""
 
 
 class Kernel(base.Base, abc.ABC):
@@ -29,11 +39,28 @@ class Kernel(base.Base, abc.ABC):
         """Return k(x, z); `ValueError` if it is beyond float range."""
 
     @abc.abstractmethod
-    def matrix(self, X: Matrix, Z: Matrix) -> Matrix:
-        """Return k of every row of X with every row of Z, shapes (n, d) and (m, d), to rounding what the call gives.
+    def of(self, pairs: Pairs) -> Array:
+        """Return k of many pairs, to rounding what the call gives; beyond float range: inf or NaN."""
 
-        What is beyond float range comes back as inf or NaN, without a warning: the caller's check is one sum.
-        """
+    def matrix(self, X: Array, Z: Array) -> Array:
+        """Return k of every row of X with every row of Z, shapes (n, d) and (m, d), as `of` does, without a warning."""
+        with np.errstate(all="ignore"):
+            return self.of(_Rows(X, Z))
+
+
+class _Rows:
+    """Every row of X with every row of Z."""
+
+    def __init__(self, X: Array, Z: Array):
+        self._X, self._Z = X, Z
+
+    def dots(self) -> Array:
+        result: Array = self._X @ self._Z.T
+        return result
+
+    def squares(self) -> Array:
+        result: Array = cdist(self._X, self._Z, "sqeuclidean")
+        return result
 
 
 @state.storable
@@ -50,8 +77,8 @@ class Linear(Kernel):
     def __call__(self, x: Features, z: Features) -> float:
         return _dot(x, z)
 
-    def matrix(self, X: Matrix, Z: Matrix) -> Matrix:
-        return _dots(X, Z)
+    def of(self, pairs: Pairs) -> Array:
+        return pairs.dots()
 
 
 @state.storable
@@ -88,9 +115,8 @@ class Polynomial(Kernel):
         except OverflowError:
             return _finite(math.inf)
 
-    def matrix(self, X: Matrix, Z: Matrix) -> Matrix:
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            result: Matrix = (self.gamma * _dots(X, Z) + self.coef0) ** self.degree
+    def of(self, pairs: Pairs) -> Array:
+        result: Array = (self.gamma * pairs.dots() + self.coef0) ** self.degree
         return result
 
 
@@ -133,9 +159,8 @@ class RBF(Kernel):
             square = root * root
         return math.exp(-square)
 
-    def matrix(self, X: Matrix, Z: Matrix) -> Matrix:
-        with np.errstate(over="ignore", under="ignore"):
-            result: Matrix = np.exp(-self.gamma * cdist(X, Z, "sqeuclidean"))
+    def of(self, pairs: Pairs) -> Array:
+        result: Array = np.exp(-self.gamma * pairs.squares())
         return result
 
 
@@ -147,12 +172,6 @@ def _dot(x: Features, z: Features) -> float:
         return _finite(math.fsum([value * get(name, 0.0) for name, value in x.items()]))
     except (OverflowError, ValueError):  # a partial sum beyond float range, or inf - inf
         return _finite(math.inf)
-
-
-def _dots(X: Matrix, Z: Matrix) -> Matrix:
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        result: Matrix = X @ Z.T
-    return result
 
 
 def _finite(value: float) -> float:

@@ -6,9 +6,8 @@ import abc
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
-from pa_river import _validate, batch, steps
+from pa_river import _validate, batch, budget as budgets, kernels, steps, stores, support
 from pa_river.features import features
-from pa_river.stores import LinearStore, Store
 from pa_river.terms import Features, Name, Violation
 
 #: What a variant's scores look like: a float, or one float a label.
@@ -24,7 +23,7 @@ class PALearner(abc.ABC, Generic[S]):
     """
 
     rule: steps.StepRule | None
-    _store: Store
+    _store: stores.Store
     _version = 0
 
     @abc.abstractmethod
@@ -118,12 +117,19 @@ class PALearner(abc.ABC, Generic[S]):
         return batch.like(X, [self._predicted(self._scores(phi)) for phi in batch.rows(X)])
 
     def _learn(self, phi: Features, y: Any, w: float, scores: S) -> None:
+        try:
+            self._update(phi, y, w, scores)
+        except support.Full:  # a support vector gives way first: what it said no longer counts in the loss
+            with self._store.room_for(phi):
+                self._update(phi, y, w, self._scores(phi))
+        self._version += 1
+
+    def _update(self, phi: Features, y: Any, w: float, scores: S) -> None:
         violation = self._violation(phi, y, scores)
         if violation is not None:
             length = (self.rule or steps.DEFAULT).length(violation.loss, violation.norm, w)
             if length > 0.0:
                 self._store.add(violation.terms, length, violation.norm)
-        self._version += 1
 
     def _mark(self, phis: list[Features]) -> Any:
         version, restore_store = self._version, self._store.mark(phis)
@@ -145,14 +151,20 @@ class PALearner(abc.ABC, Generic[S]):
 class ScoreLearner(PALearner[float]):
     """A learner with one weight vector: binary classification and regression."""
 
-    _store: LinearStore
+    _store: stores.LinearStore | support.SupportStore
 
-    def __init__(self, rule: steps.StepRule | None = None, *, learn_intercept: bool = True):
+    def __init__(
+        self, rule: steps.StepRule | None = None, *, learn_intercept: bool = True,
+        kernel: kernels.Kernel | None = None, budget: budgets.Budget | None = None,
+    ):
         owner = type(self).__name__
         _validate.require_instance(owner, "rule", rule, steps.StepRule, "PA(), PA1(C) or PA2(C)")
+        support.check(owner, kernel, budget)
         self.rule = rule
         self.learn_intercept = _validate.require_bool(owner, "learn_intercept", learn_intercept)
-        self._store = LinearStore(learn_intercept)
+        self.kernel = kernel
+        self.budget = budget
+        self._store = stores.single(learn_intercept, kernel, budget)
 
     @property
     def _mutable_attributes(self) -> set[str]:
@@ -160,13 +172,23 @@ class ScoreLearner(PALearner[float]):
 
     @property
     def weights(self) -> dict[Name, float]:
-        """The learned weights, a fresh dict: name -> weight, without the intercept."""
-        return dict(self._store.weights)
+        """The learned weights, a fresh dict: name -> weight, without the intercept. A kernel model has none."""
+        return self._store.weights()
+
+    @property
+    def support(self) -> list[tuple[dict[Name, float], float]]:
+        """The support vectors of a kernel model by age, each with its coefficient: w = sum of coefficient * phi(x)."""
+        return [(x, coefficients[0]) for x, coefficients in self._store.support]
 
     @property
     def intercept(self) -> float:
         """The learned weight of the constant feature; 0.0 if there is none."""
-        return self._store.intercept
+        return self._store.intercept()
+
+    @property
+    def budget_loss(self) -> float:
+        """The summed length of all that a budget dropped: what a score has lost is at most that times norm(x)."""
+        return self._store.lost
 
     def decision_one(self, x: Mapping[Any, Any]) -> float:
         """Return the raw score w . x + intercept. Never changes the model."""

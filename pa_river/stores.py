@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pa_river import _loops, state
+from pa_river import _loops, budget as budgets, kernels, state, support
 from pa_river.terms import Features, Name, Term
 
 
@@ -32,6 +32,13 @@ class Store(Protocol):
 
     def set_state(self, values: dict[str, Any]) -> None:
         """Take over a state; `StateError` if it is not one."""
+
+
+def single(
+    learn_intercept: bool, kernel: kernels.Kernel | None = None, budget: budgets.Budget | None = None,
+) -> LinearStore | support.SupportStore:
+    """Return a new store of one weight vector: by feature name, or by support vectors where there is a kernel."""
+    return LinearStore(learn_intercept) if kernel is None else support.SupportStore(kernel, learn_intercept, budget)
 
 
 class LinearStore:

@@ -1,0 +1,252 @@
+"""The weights of a kernel model: support vectors with one coefficient a slot, at most as many as a budget allows."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from pa_river import _loops, _validate, budget, state
+from pa_river._block import Block
+from pa_river.kernels import Array, Kernel
+from pa_river.terms import Features, Name, Term
+
+#: From this many features on, all support vectors together, the block is faster than the plain loop.
+_BLOCK_FROM = 512
+
+_warned = False
+
+
+def check(owner: str, kernel: Any, limit: Any) -> None:
+    """Check `kernel=` and `budget=` of a learner; warn, once a process, of a kernel without a budget."""
+    _validate.require_instance(owner, "kernel", kernel, Kernel, "Linear(), Polynomial(degree) or RBF(gamma)")
+    _validate.require_instance(owner, "budget", limit, budget.Budget, "Budget(size)")
+    if kernel is None and limit is not None:
+        raise ValueError(f"{owner}(budget=...) limits the support vectors of a kernel model; give a kernel too")
+    global _warned
+    if kernel is not None and limit is None and not _warned:
+        _warned = True
+        warnings.warn(
+            f"{owner}: a kernel model without a budget keeps every example that moved it; give budget=Budget(size), "
+            "or Budget(math.inf) if the stream ends", UserWarning, stacklevel=4,
+        )
+
+
+class Full(Exception):
+    """A new support vector needs another's place. Nothing has moved: make room, then size the step anew."""
+
+
+class SupportStore:
+    """One w a slot, each the sum of coefficient * phi over the support vectors; with an intercept the kernel is k + 1.
+
+    A support vector is an example that moved: one entry each, however many slots it moved. A score costs one kernel
+    value a support vector. The block mirrors the vectors where that is faster and is no part of the state.
+    """
+
+    def __init__(self, kernel: Kernel, learn_intercept: bool, limit: budget.Budget | None = None):
+        self._kernel = kernel
+        self._extra = 1.0 if learn_intercept else 0.0
+        self._limit = limit or budget.Budget(math.inf)
+        self._policy = budget.policy(self._limit)
+        self._block: Block | None = None
+        self._newcomer: Features | None = None  # who already has a place: the last one
+        self._vectors: list[Features] = []
+        self._squares: list[float] = []  # k of each vector with itself
+        self._table: Array = np.zeros((0, 1))  # coefficients, a column a slot; replaced when it changes
+        self.lost = 0.0
+
+    @property
+    def support(self) -> list[tuple[dict[Name, float], list[float]]]:
+        """The support vectors by age, each with its coefficients by slot; fresh objects."""
+        return [(dict(vector), row) for vector, row in zip(self._vectors, self._table.tolist())]
+
+    @property
+    def slots(self) -> int:
+        """How many slots hold anything: the highest that ever moved, plus 1."""
+        return self._table.shape[1] if len(self._vectors) else 0
+
+    def intercept(self, slot: int = 0) -> float:
+        """Return the weight of the constant feature in a slot; 0.0 if there is none."""
+        return self._extra * float(self._table[:, slot].sum()) if slot < self._table.shape[1] else 0.0
+
+    def weights(self, slot: int = 0) -> dict[Name, float]:
+        """There are none by feature name; `AttributeError`."""
+        raise AttributeError("a kernel model has no weights by feature name, but support: [(x, coefficient)]")
+
+    def score(self, phi: Features) -> float:
+        """Return w . phi in slot 0; `ValueError` if it is not finite."""
+        return self.scores(phi, 1)[0]
+
+    def scores(self, phi: Features, slots: int) -> list[float]:
+        """Return w . phi in the first `slots` slots; `ValueError` if one is not finite."""
+        with np.errstate(all="ignore"):
+            found = (self.similarities(phi)[:, None] * self._table[:, :slots]).sum(axis=0)
+        scores: list[float] = found.tolist()
+        _loops.finite(sum(scores))
+        return scores + [0.0] * (slots - len(scores))
+
+    def norm(self, phi: Features) -> float:
+        """Return the length of phi, intercept included: sqrt(k(phi, phi))."""
+        return math.sqrt(self._square(phi))
+
+    def similarities(self, phi: Features) -> Array:
+        """Return k of every support vector with phi, intercept included."""
+        if sum(map(len, self._vectors)) < _BLOCK_FROM:
+            return np.array([self._kernel(vector, phi) for vector in self._vectors]) + self._extra
+        if self._block is None:
+            self._block = Block(self._vectors)
+        with np.errstate(all="ignore"):
+            return self._kernel.of(self._block.against(phi)) + self._extra
+
+    def add(self, terms: tuple[Term, ...], length: float, norm: float) -> None:
+        """Add length * (sum of terms) / norm; `ValueError`, and nothing moves, if a coefficient would not be finite.
+
+        `Full`, and nothing moves, where the budget has no place for phi: `with room_for(phi)` makes one.
+        """
+        phi = terms[0].phi
+        if any(term.phi is not phi for term in terms):
+            raise ValueError("a kernel store takes terms of one example a step")
+        table = self._table
+        row = np.zeros(max(table.shape[1], 1 + max(term.slot for term in terms)))
+        for sign, _, slot in terms:
+            row[slot] += sign * length / norm
+        seated = phi is self._newcomer
+        if seated:
+            row[:table.shape[1]] += table[-1]
+        if not np.isfinite(row).all():
+            raise ValueError("a coefficient would not be finite; nothing was learned")
+        if seated:
+            table = table[:-1]
+        elif not row.any():  # too short a step for the floats
+            return
+        elif len(self._vectors) >= self._limit.size:
+            raise Full
+        else:
+            self._seat(phi)
+        self._table = np.vstack([_widened(table, len(row)), row])
+
+    @contextlib.contextmanager
+    def room_for(self, phi: Features) -> Iterator[None]:
+        """Make a support vector give way to phi, of length > 0; undone if what follows raises."""
+        restore = self.mark(())
+        try:
+            self._make_room(phi)
+            yield
+        except BaseException:
+            restore()
+            raise
+        finally:
+            self._newcomer = None
+
+    def mark(self, phis: Iterable[Features]) -> Callable[[], None]:
+        """Return a function that takes everything back: O(number of support vectors), for references only."""
+        vectors, squares, memory = list(self._vectors), list(self._squares), self._policy.memory()
+        coefficients, lost = self._table, self.lost
+
+        def restore() -> None:
+            self._vectors, self._squares, self._table, self.lost = vectors, squares, coefficients, lost
+            self._policy.recall(memory, len(vectors))
+            self._block = None
+
+        return restore
+
+    def get_state(self) -> dict[str, Any]:
+        columns: dict[Any, int] = {}
+        places = [columns.setdefault(name, len(columns)) for vector in self._vectors for name in vector]
+        return {
+            "names": state.pack_names(list(columns)),
+            "lengths": np.array([len(vector) for vector in self._vectors], np.int64),
+            "places": np.array(places, np.int64),
+            "values": np.array([value for vector in self._vectors for value in vector.values()], float),
+            "coefficients": self._table,
+            "lost": self.lost,
+            "policy": self._policy.memory(),
+        }
+
+    def set_state(self, values: dict[str, Any]) -> None:
+        vectors = _vectors(values)
+        table = state.finite_vector(values["coefficients"], ndim=2)
+        if len(table) != len(vectors) or not table.shape[1]:
+            raise state.StateError(f"coefficients of shape {table.shape} for {len(vectors)} support vectors")
+        if len(vectors) > self._limit.size:
+            raise state.StateError(f"{len(vectors)} support vectors in a budget of {self._limit.size}")
+        lost = state.finite_float(values["lost"])
+        self._policy.recall(values["policy"], len(vectors))
+        self._squares = [self._square(vector) for vector in vectors]
+        self._vectors, self._table, self.lost, self._block = vectors, table, lost, None
+
+    def _square(self, phi: Features) -> float:
+        return self._kernel(phi, phi) + self._extra
+
+    def _seat(self, phi: Features) -> None:
+        own = {name: float(value) for name, value in phi.items() if value}
+        square = self._square(own)
+        self._vectors.append(own)
+        self._squares.append(square)
+        if self._block is not None:
+            self._block.append(own)
+
+    def _make_room(self, phi: Features) -> None:
+        with np.errstate(all="ignore"):
+            table = self._table
+            crowd = budget.Crowd(
+                np.sqrt((table * table).sum(axis=1)), np.array(self._squares), self.similarities(phi), self._square(phi),
+                self._gram,
+            )
+            leave = self._policy.choose(crowd)
+            part = table[leave.place]
+            table = table + np.outer(leave.shares, part)
+            rows = [np.delete(table, leave.place, axis=0)]
+            if leave.newcomer is not None:
+                rows.append(leave.newcomer * part[None, :])
+            table = np.vstack(rows)
+            lost = self.lost + leave.rest
+        if not (np.isfinite(table).all() and math.isfinite(lost)):
+            raise ValueError("a coefficient would not be finite; nothing was learned")
+        self._vectors.pop(leave.place)
+        self._squares.pop(leave.place)
+        if self._block is not None:
+            self._block.remove(leave.place)
+        if leave.newcomer is not None:
+            self._seat(phi)
+            self._newcomer = phi
+        self._table, self.lost = table, lost
+
+    def _gram(self) -> Array:
+        rows = np.array([self.similarities(vector) for vector in self._vectors])
+        gram: Array = (rows + rows.T) / 2.0
+        return gram
+
+
+def _widened(table: Array, slots: int) -> Array:
+    missing = slots - table.shape[1]
+    return np.pad(table, ((0, 0), (0, missing))) if missing else table
+
+
+def _vectors(values: dict[str, Any]) -> list[Features]:
+    names = state.unpack_names(values["names"])
+    lengths, places = _whole(values["lengths"]), _whole(values["places"])
+    numbers = state.finite_vector(values["values"]).tolist()
+    if not (sum(lengths) == len(places) == len(numbers)) or any(place >= len(names) for place in places):
+        raise state.StateError("the support vectors do not add up")
+    vectors: list[Features] = []
+    begin = 0
+    for length in lengths:
+        end = begin + length
+        vector = {names[place]: value for place, value in zip(places[begin:end], numbers[begin:end])}
+        if len(vector) != length:
+            raise state.StateError("a support vector holds a feature twice")
+        vectors.append(vector)
+        begin = end
+    return vectors
+
+
+def _whole(value: Any) -> list[int]:
+    if not (isinstance(value, np.ndarray) and value.dtype == np.int64 and value.ndim == 1) or (value < 0).any():
+        raise state.StateError("an array of whole numbers was expected")
+    numbers: list[int] = value.tolist()
+    return numbers
