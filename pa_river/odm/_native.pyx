@@ -181,6 +181,52 @@ def coordinate_descent(
     return epochs
 
 
+def smo(double[:, :] H not None, slots, double[::1] y not None, double[::1] alpha not None, double C, double tol,
+        long long most):
+    """Sequential minimal optimisation of the dual of a support vector machine with bias; the number of steps."""
+    index = np.array(slots, dtype=np.int64)
+    cdef int64_t[::1] who = index
+    cdef int m = who.shape[0], p, i, j, k, width = <int>alpha.shape[0]
+    cdef long long step
+    cdef double best, gap, curve, gain, worst, length, pull
+    width = min(width, <int>H.shape[1])
+    cdef double[::1] gradient = np.full(width, -1.0)
+    for p in range(m):
+        i = <int>who[p]
+        if alpha[i] != 0.0:
+            _axpy(width, alpha[i], &H[i, 0], &gradient[0])
+    for step in range(most):
+        i, best = -1, -1e300
+        for p in range(m):
+            j = <int>who[p]
+            if (alpha[j] < C) if y[j] > 0 else (alpha[j] > 0.0):
+                pull = -y[j] * gradient[j]
+                if pull > best:
+                    best, i = pull, j
+        if i < 0:
+            return step
+        gain, worst = -1.0, 0.0
+        j = -1
+        for p in range(m):
+            k = <int>who[p]
+            if (alpha[k] > 0.0) if y[k] > 0 else (alpha[k] < C):
+                gap = best + y[k] * gradient[k]
+                if gap > 0.0:
+                    worst = fmax(worst, gap)
+                    curve = fmax(H[i, i] + H[k, k] - 2.0 * y[i] * y[k] * H[i, k], 1e-12)
+                    if gap * gap / curve > gain:
+                        gain, j, length = gap * gap / curve, k, gap / curve
+        if j < 0 or worst <= tol:
+            return step
+        length = min(length, C - alpha[i] if y[i] > 0 else alpha[i])
+        length = min(length, alpha[j] if y[j] > 0 else C - alpha[j])
+        alpha[i] = min(max(alpha[i] + y[i] * length, 0.0), C)
+        alpha[j] = min(max(alpha[j] - y[j] * length, 0.0), C)
+        _axpy(width, y[i] * length, &H[i, 0], &gradient[0])
+        _axpy(width, -y[j] * length, &H[j, 0], &gradient[0])
+    return most
+
+
 cdef class FrozenCore:
     """The state of `FrozenEngine` and its change as one call. B holds the lower triangle, column after column."""
 

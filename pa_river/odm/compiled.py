@@ -109,8 +109,8 @@ class CompiledFrozenEngine(FrozenEngine):
         self._allot(0)
         rows = min(len(old[0]), len(self.B))
         self.B[:rows, : old[0].shape[1]] = old[0][:rows]
-        for new, before in zip((self.base, self.sides, self.active), old[1:4]):
-            new[: len(before)] = before
+        size = len(old[1])
+        self.base[:size], self.sides[:size], self.active[:size] = old[1], old[2], old[3]
         self.Z[:, : old[6].shape[1]] = old[6]
         self.small[:], self.of[:], self.comes[:] = old[7], old[8], old[9]
         unset = np.full(self.problem.capacity - len(self.place), -1, np.int64)

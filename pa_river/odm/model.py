@@ -31,7 +31,7 @@ class ODMClassifier(base.Classifier):
     Parameters
     ----------
     lam
-        What a squared distance below the strip costs, against 1/2 |w|^2. There is no division by the number of examples.
+        What a squared distance below the strip costs, against 1/2 |w|^2; not divided by the number of examples.
     theta
         Half the width of the strip in which a margin costs nothing, 0 <= theta < 1.
     kernel
@@ -221,7 +221,7 @@ class ODMClassifier(base.Classifier):
         for item in add:
             if not 2 <= len(item) <= 4:
                 raise ValueError(f"update(add=...) takes (x, y), (x, y, id) or (x, y, id, w), got {len(item)} values")
-            id, w = [*item[2:], *(None, 1.0)[len(item) - 2 :]]
+            id, w = item[2] if len(item) > 2 else None, item[3] if len(item) > 3 else 1.0
             coming.append(self._example(item[0], item[1], w, id))
         self._change([example for example in coming if example.w], list(remove))
 

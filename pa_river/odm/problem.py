@@ -74,6 +74,11 @@ class Problem:
             costs[:, :n], side[:n] = self.costs[:, :n], self.side[:n]
         self.H, self.y, self.alpha, self.costs, self.side = H, y, alpha, costs, side
 
+    def reserve(self, capacity: int) -> None:
+        """Make room for that many slots at once."""
+        if capacity > self.capacity:
+            self._allot(capacity)
+
     @property
     def capacity(self) -> int:
         """How many slots there are without growing."""
@@ -209,7 +214,8 @@ class Problem:
 
     def diagonal(self, slots: NDArray[np.intp]) -> Array:
         """Return 1 / cost of the side each instance of S is on."""
-        return 1.0 / np.where(self.side[slots] > 0, self.costs[0, slots], self.costs[1, slots])
+        cost: Array = np.where(self.side[slots] > 0, self.costs[0, slots], self.costs[1, slots])
+        return 1.0 / cost
 
     def certificate(self, alpha: Array) -> Certificate:
         """Return the duality gap and the largest residual of multipliers by slot. O(m^2)."""

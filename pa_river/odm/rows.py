@@ -70,7 +70,7 @@ class Rows(abc.ABC):
 
 
 def rows_for(kernel: Any, wide: bool = False) -> Rows:
-    """Return rows that give this kernel's values: many at once where it is a `Kernel`, else one call a value."""
+    """Return rows that give this kernel's values: many at once where it is a `Kernel`, else a call each."""
     if isinstance(kernel, kernels.Kernel):
         return SparseRows(kernel) if wide else DenseRows(kernel)
     return AnyRows(kernel)
@@ -86,7 +86,8 @@ class _Pairs:
 class DenseRows(Rows):
     """A matrix, one column a name. Columns that no stored example uses are given to the next new name.
 
-    Distances are sums of squared differences: |x|^2 + |z|^2 - 2 x.z would lose what far-off but close examples differ by.
+    Distances are sums of squared differences: |x|^2 + |z|^2 - 2 x.z would lose what far-off but close examples differ
+    by.
     """
 
     def __init__(self, kernel: kernels.Kernel, width: int = 0) -> None:
@@ -162,10 +163,12 @@ class DenseRows(Rows):
 
     def gram(self, xs: list[Any]) -> Array:
         stacked = self._stack(xs)
-        return self._kernel.matrix(stacked, stacked)
+        values: Array = self._kernel.matrix(stacked, stacked)
+        return values
 
     def cross(self, xs: list[Any], count: int) -> Array:
-        return self._kernel.matrix(self._stack(xs), self.X[:count])
+        values: Array = self._kernel.matrix(self._stack(xs), self.X[:count])
+        return values
 
     def empty(self) -> Rows:
         return DenseRows(self._kernel, self.X.shape[1])
@@ -181,7 +184,8 @@ class DenseRows(Rows):
         if self._rbf:
             return loops.rbf_row(self.X, count, x, self._kernel.gamma, rest)
         with np.errstate(all="ignore"):
-            return self._kernel.of(_Pairs(lambda: X @ x, lambda: ((X - x) ** 2).sum(axis=1) + rest))
+            values: Array = self._kernel.of(_Pairs(lambda: X @ x, lambda: ((X - x) ** 2).sum(axis=1) + rest))
+        return values
 
     def _unused(self) -> None:
         """Free the columns that no stored example has."""
@@ -206,7 +210,8 @@ class DenseRows(Rows):
     def _reach(self, slots: int, width: int) -> None:
         rows, columns = self.X.shape
         if slots > rows or width > columns:
-            X = np.zeros((max(16, 2 * slots) if slots > rows else rows, max(8, 2 * width) if width > columns else columns))
+            deep = max(16, 2 * slots) if slots > rows else rows
+            X = np.zeros((deep, max(8, 2 * width) if width > columns else columns))
             X[:rows, :columns] = self.X
             self.X = X
             self._uses = np.append(self._uses, np.zeros(X.shape[1] - len(self._uses), np.int64))
