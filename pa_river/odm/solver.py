@@ -33,6 +33,22 @@ _BULK = 0.3
 _SMALL = 64
 
 
+def automatic(problem: Problem) -> Engine:
+    """Return the engine that "auto" stands for: by size and numerical rank."""
+    return _low_rank(problem) or ENGINES["frozen"](problem)
+
+
+def _low_rank(problem: Problem) -> Engine | None:
+    outside = len(problem.outside())
+    if outside < _SMALL:
+        return None
+    try:
+        engine: Engine = _PRIMAL(problem, min(outside // 4, WIDEST_PRIMAL))
+    except TooWide:
+        return None
+    return engine
+
+
 class Arrival(NamedTuple):
     """An instance that comes: features, label as 1 or -1, and what a squared distance costs on either side."""
 
@@ -174,7 +190,7 @@ class Solver:
         if self._choice == "auto" and len(problem.live()) >= 2 * self._judged and not isinstance(
             self._engine, PrimalEngine
         ):
-            self._try_primal()
+            self._look_for_low_rank()
 
     def _from_scratch(self, slots: list[int], leaving: Sequence[int]) -> None:
         problem = self.problem
@@ -198,25 +214,19 @@ class Solver:
         problem = self.problem
         self._verify()
         if self._choice == "auto":
-            if not self._try_primal():
-                self._engine = ENGINES["frozen"](problem)
+            self._judged = max(len(problem.live()), _SMALL)
+            self._engine = automatic(problem)
         else:
             self._engine = ENGINES[self._choice](problem)
 
-    def _try_primal(self) -> bool:
-        problem = self.problem
-        self._judged = max(len(problem.live()), _SMALL)
-        outside = len(problem.outside())
-        if outside < _SMALL:
-            return False
-        try:
-            engine = _PRIMAL(problem, min(outside // 4, WIDEST_PRIMAL))
-        except TooWide:
-            return False
-        if self._engine is not None:
-            self._engine.forget()
-        self._engine = engine
-        return True
+    def _look_for_low_rank(self) -> None:
+        """Go over to the primal engine where the instances have become many for their rank."""
+        self._judged = max(len(self.problem.live()), _SMALL)
+        engine = _low_rank(self.problem)
+        if engine is not None:
+            if self._engine is not None:
+                self._engine.forget()
+            self._engine = engine
 
     def _widen(self, arriving: Sequence[Arrival]) -> None:
         """Go over to sparse rows before a matrix of very many names is made."""
