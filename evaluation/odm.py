@@ -95,7 +95,7 @@ def _measure(args: argparse.Namespace, name: str, measured: dict[str, Any]) -> N
         f"varying instances are added and then deleted in the same order, one or five a change. Every method makes the same changes; "
         f"retraining starts, for the warm one, from the exact multipliers before the change, keeps all kernel values, stops at a "
         f"residual of {odm_protocol.TOLERANCE:g} or after {odm_protocol.EPOCHS} sweeps, and takes an even sample of the changes where "
-        f"all would need more than {args.seconds:g} s. Thread CPU time, one BLAS thread, methods interleaved change by change; a time "
+        f"all would need more than {args.seconds:g} s. Thread CPU time, one BLAS thread, methods interleaved in blocks of {odm_protocol.BLOCK} changes; a time "
         f"includes the kernel values of what comes."
     )
 

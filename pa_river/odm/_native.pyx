@@ -73,18 +73,12 @@ def rbf_row(double[:, ::1] X not None, Py_ssize_t count, double[::1] x not None,
     return result
 
 
-def tame(list blocks not None, signed char[::1] side not None, double[:, :] corner not None, double largest):
-    """Whether all kernel values with instances that are there are finite and within `largest`."""
-    cdef double[::1] values
-    cdef Py_ssize_t i, j, count = side.shape[0]
+def tame(double[::1] values not None, signed char[::1] side not None, Py_ssize_t held, double largest):
+    """Whether the kernel values with instances that are there are finite and within `largest`."""
+    cdef Py_ssize_t i
     cdef int good = 1
-    for block in blocks:
-        values = block
-        for i in range(count):
-            good &= fabs(values[i]) <= largest or side[i] >= _FREE
-    for i in range(corner.shape[0]):
-        for j in range(corner.shape[1]):
-            good &= fabs(corner[i, j]) <= largest
+    for i in range(held):
+        good &= fabs(values[i]) <= largest or side[i] >= _FREE
     return bool(good)
 
 

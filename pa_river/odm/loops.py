@@ -23,12 +23,9 @@ def rbf_row(X: Array, count: int, x: Array, gamma: float, rest: float) -> Array:
         return np.asarray(np.exp(-gamma * distances))
 
 
-def tame(blocks: list[Array], side: NDArray[np.int8], corner: Array, largest: float) -> bool:
-    """Return whether all kernel values with instances that are there are finite and within `largest`."""
-    live = side < 2
-    return all(
-        bool((np.abs(values) <= largest).all()) for values in (*(block[live] for block in blocks), corner)
-    )
+def tame(values: Array, side: NDArray[np.int8], held: int, largest: float) -> bool:
+    """Return whether the kernel values with instances that are there are finite and within `largest`."""
+    return bool((np.abs(values[:held][side[:held] < 2]) <= largest).all())
 
 
 def enter(H: Array, y: Array, slot: int, held: int, values: Array, own: float) -> None:

@@ -21,6 +21,7 @@ FREE, GONE = 2, 3
 
 #: Kernel values beyond this are refused: their products would leave the floats.
 _LARGEST = 1e100
+_WILD = f"the kernel gives a value that is not finite, or beyond {_LARGEST:g}, for this example"
 
 
 class Certificate(NamedTuple):
@@ -121,13 +122,14 @@ class Problem:
         """
         n, held = len(xs), self.count
         if n == 1:
-            blocks, corner = [self.rows.row(xs[0], held)], np.array([[self.rows.norm(xs[0])]])
-        else:
-            blocks, corner = list(self.rows.cross(list(xs), held)), self.rows.gram(list(xs))
+            return [self._admit_one(xs[0], ys[0], below[0], above[0])]
+        blocks, corner = list(self.rows.cross(list(xs), held)), self.rows.gram(list(xs))
         reused = min(n, len(self._free))
         slots = self._free[len(self._free) - reused :] + list(range(held, held + n - reused))
-        if not loops.tame(blocks, self.side[:held], corner, _LARGEST):
-            raise ValueError(f"the kernel gives a value that is not finite, or beyond {_LARGEST:g}, for this example")
+        if not (np.abs(corner) <= _LARGEST).all() or not all(
+            loops.tame(values, self.side, held, _LARGEST) for values in blocks
+        ):
+            raise ValueError(_WILD)
         if held + n - reused > self.capacity:
             self._allot(max(32, 2 * self.capacity, held + n - reused))
         del self._free[len(self._free) - reused :]
@@ -140,6 +142,22 @@ class Problem:
                 self.H[slot, slots[j]] = self.H[slots[j], slot] = corner[i, j] * ys[i] * ys[j]
         self.count = held + n - reused
         return slots
+
+    def _admit_one(self, x: Any, y: float, below: float, above: float) -> int:
+        held, rows = self.count, self.rows
+        values, corner = rows.row(x, held), rows.norm(x)
+        if not (-_LARGEST <= corner <= _LARGEST and loops.tame(values, self.side, held, _LARGEST)):
+            raise ValueError(_WILD)
+        if held == self.capacity and not self._free:
+            self._allot(max(32, 2 * held))
+        slot = self._free.pop() if self._free else held
+        loops.enter(self.H, self.y, slot, held, values, y)
+        self.H[slot, slot] = corner
+        self.y[slot], self.alpha[slot], self.side[slot] = y, 0.0, 0
+        self.costs[0, slot], self.costs[1, slot] = below, above
+        rows.put(slot, x)
+        self.count = max(held, slot + 1)
+        return slot
 
     def adopt(
         self, xs: Sequence[Any], ys: Sequence[float], below: Sequence[float], above: Sequence[float], alpha: Array

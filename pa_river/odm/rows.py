@@ -93,6 +93,7 @@ class DenseRows(Rows):
     def __init__(self, kernel: kernels.Kernel, width: int = 0) -> None:
         self._kernel: Any = kernel
         self._rbf = type(kernel) is kernels.RBF
+        self._gamma: float = self._kernel.gamma if self._rbf else 0.0
         self._columns: dict[Name, int] = {}
         self._uses = np.zeros(0, np.int64)  # by column, how many stored examples have it
         self._free: list[int] = []
@@ -150,9 +151,9 @@ class DenseRows(Rows):
         self._unused()
 
     def row(self, x: Array, count: int) -> Array:
-        self._reach(0, len(x))
-        if len(x) < self.X.shape[1]:
-            x = np.concatenate([x, np.zeros(self.X.shape[1] - len(x))])
+        width = self.X.shape[1]
+        if len(x) < width:  # encoded before others brought new names
+            x = np.concatenate([x, np.zeros(width - len(x))])
         return self._values(x, count, 0.0)
 
     def norm(self, x: Array) -> float:
@@ -180,9 +181,9 @@ class DenseRows(Rows):
         return stacked
 
     def _values(self, x: Array, count: int, rest: float) -> Array:
-        X = self.X[:count]
         if self._rbf:
-            return loops.rbf_row(self.X, count, x, self._kernel.gamma, rest)
+            return loops.rbf_row(self.X, count, x, self._gamma, rest)
+        X = self.X[:count]
         with np.errstate(all="ignore"):
             values: Array = self._kernel.of(_Pairs(lambda: X @ x, lambda: ((X - x) ** 2).sum(axis=1) + rest))
         return values

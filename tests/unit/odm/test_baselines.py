@@ -131,5 +131,4 @@ def test_the_compiled_loops_do_what_the_numpy_ones_do(monkeypatch):
     side = np.array([1, 2, 0], np.int8)
     for values, expected in [([1.0, np.nan, 2.0], True), ([1.0, 2.0, np.inf], False), ([1e101, 0.0, 0.0], False)]:
         for each in (loops, pure):
-            assert each.tame([np.array(values)], side, np.ones((1, 1)), 1e100) is expected
-            assert each.tame([], side, np.array([[np.nan]]), 1e100) is False
+            assert each.tame(np.array(values), side, 3, 1e100) is expected
