@@ -104,6 +104,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--no_report", action="store_true", help="leave out report.html")
     parser.add_argument("--runner", metavar="NAME", default="FnApiRunner",
                         help="a Beam runner, by name (default: FnApiRunner, in this process)")
+    parser.add_argument("--verbose", action="store_true", help="also print the runner's log of what failed")
     return parser
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -21,15 +22,13 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-class _Flight(NamedTuple):
-    key: str
-    id: str
+class _Times(NamedTuple):
+    """What a row says about time, all checked; `landed` and `delay` are None where its landing is unknown."""
+
     scheduled: float
     hour: int
     minute: int
     weekday: str
-    dest: str
-    distance: float
     landed: float | None
     delay: float | None
 
@@ -67,7 +66,6 @@ class Flights(Reader):
         self._late = label == "late"
         self._width = 0
         self._pick: Callable[[list[str]], tuple[str, ...]] = tuple
-        self._days: dict[tuple[str, str], tuple[float, str]] = {}
 
     def open(self, header: str) -> None:
         names = cells(header.encode(), header.count(",") + 1)
@@ -79,79 +77,99 @@ class Flights(Reader):
 
     def events(self, line: bytes) -> Sequence[Event | Rejected]:
         try:
-            flight = self._flight(line)
+            row = self._pick(cells(line, self._width))
+            times = _times(row)
         except ValueError as error:
             return (reject(line, error),)
-        return (self._asked(flight),) if flight.landed is None else (self._asked(flight), self._answered(flight))
+        return (_asked(row, times),) if times.landed is None else (_asked(row, times), self._answered(row, times))
 
     def times(self, line: bytes) -> Sequence[tuple[float | None, int]]:
         try:
-            flight = self._flight(line)
+            times = _times(self._pick(cells(line, self._width)))
         except ValueError:
             return ((None, 1),)
-        return ((flight.scheduled, 1),) if flight.landed is None else ((flight.scheduled, 1), (flight.landed, 0))
+        return ((times.scheduled, 1),) if times.landed is None else ((times.scheduled, 1), (times.landed, 0))
 
     def event(self, line: bytes, index: int) -> Event | Rejected:
         try:
-            flight = self._flight(line)
+            row = self._pick(cells(line, self._width))
+            times = _times(row)
         except ValueError as error:
             return reject(line, error)
-        return self._answered(flight) if index else self._asked(flight)
+        return self._answered(row, times) if index else _asked(row, times)
 
-    def _asked(self, flight: _Flight) -> Event:
-        x = {
-            f"dest={flight.dest}": 1.0,
-            f"hour={flight.hour}": 1.0,
-            f"weekday={flight.weekday}": 1.0,
-            "day": (flight.hour * 60 + flight.minute) / 1440,  # the part of it that is gone
-            "distance": flight.distance / 1000,  # thousands of miles
-        }
-        return Event(flight.key, flight.id, flight.scheduled, x, segment=_PARTS[flight.hour // 6])
-
-    def _answered(self, flight: _Flight) -> Event:
-        assert flight.landed is not None and flight.delay is not None
-        y = flight.delay > _LATE if self._late else flight.delay
-        return Event(flight.key, flight.id, flight.landed, None, y)
-
-    def _flight(self, line: bytes) -> _Flight:
-        """`ValueError` naming the column whose cell is not what it must be."""
-        row = cells(line, self._width)
-        month, day, clock, carrier, number, origin, dest, distance, left, late, air = self._pick(row)
-        for name, cell in (("carrier", carrier), ("flight", number), ("origin", origin), ("dest", dest)):
-            if not cell:
-                raise ValueError(f"{name} is empty")
-        midnight, weekday = self._days.get((month, day)) or self._day(month, day)
-        if not (clock.isdecimal() and len(clock) <= 4 and int(clock) % 100 < 60 and int(clock) < 2400):
-            raise ValueError(f"sched_dep_time must be a time such as 515 for 5:15, got {clock[:40]!r}")
-        hour, minute = divmod(int(clock), 100)
-        scheduled = midnight + (hour * 60 + minute) * 60.0
-        departed, flown = _minutes("dep_delay", left), _minutes("air_time", air)
-        delay = _minutes("arr_delay", late)
-        landed = None
-        if departed is not None and flown is not None and delay is not None:
-            landed = scheduled + 60.0 * (departed + flown)
-        return _Flight(
-            f"{carrier}-{origin}", f"{month}-{day}-{carrier}-{number}-{origin}", scheduled, hour, minute, weekday, dest,
-            _number("distance", distance), landed, delay,
-        )  # fmt: skip
-
-    def _day(self, month: str, day: str) -> tuple[float, str]:
-        if not (month.isdecimal() and day.isdecimal() and len(month) <= 2 and len(day) <= 2):
-            raise ValueError(f"month and day must be whole numbers, got {month[:40]!r} and {day[:40]!r}")
-        midnight = datetime.datetime(_YEAR, int(month), int(day), tzinfo=datetime.UTC)  # a ValueError in words
-        self._days[month, day] = found = midnight.timestamp(), _WEEKDAYS[midnight.weekday()]
-        return found
+    def _answered(self, row: tuple[str, ...], times: _Times) -> Event:
+        assert times.landed is not None and times.delay is not None
+        return Event(_key(row), _id(row), times.landed, None, times.delay > _LATE if self._late else times.delay)
 
 
+def _asked(row: tuple[str, ...], times: _Times) -> Event:
+    x = {
+        f"dest={row[6]}": 1.0,
+        f"hour={times.hour}": 1.0,
+        f"weekday={times.weekday}": 1.0,
+        "day": (times.hour * 60 + times.minute) / 1440,  # the part of it that is gone
+        "distance": _number("distance", row[7]) / 1000,  # thousands of miles
+    }
+    return Event(_key(row), _id(row), times.scheduled, x, segment=_PARTS[times.hour // 6])
+
+
+def _key(row: tuple[str, ...]) -> str:
+    return f"{row[3]}-{row[5]}"
+
+
+def _id(row: tuple[str, ...]) -> str:
+    return f"{row[0]}-{row[1]}-{row[3]}-{row[4]}-{row[5]}"
+
+
+def _times(row: tuple[str, ...]) -> _Times:
+    """`ValueError` naming the column whose cell is not what it must be, whichever column it is."""
+    month, day, clock, carrier, number, origin, dest, distance, left, late, air = row
+    if not (carrier and number and origin and dest):
+        empty = next(name for name, cell in zip(_COLUMNS[3:7], row[3:7], strict=True) if not cell)
+        raise ValueError(f"{empty} is empty")
+    midnight, weekday = _day(month, day)
+    hour, minute, since = _clock(clock)
+    _number("distance", distance)
+    departed, flown, delay = _minutes("dep_delay", left), _minutes("air_time", air), _minutes("arr_delay", late)
+    scheduled = midnight + since
+    if departed is None or flown is None or delay is None:
+        return _Times(scheduled, hour, minute, weekday, None, None)
+    return _Times(scheduled, hour, minute, weekday, scheduled + 60.0 * (departed + flown), delay)
+
+
+# A year has some hundred different cells in each of these columns and half a million rows, each looked at twice.
+_remembered = lru_cache(maxsize=4_096)
+_LONGEST = 40  # characters of a cell: what a longer one says is not worth remembering, or true
+
+
+@_remembered
+def _day(month: str, day: str) -> tuple[float, str]:
+    if not (month.isdecimal() and day.isdecimal() and len(month) <= 2 and len(day) <= 2):
+        raise ValueError(f"month and day must be whole numbers, got {month[:_LONGEST]!r} and {day[:_LONGEST]!r}")
+    midnight = datetime.datetime(_YEAR, int(month), int(day), tzinfo=datetime.UTC)  # a ValueError in words
+    return midnight.timestamp(), _WEEKDAYS[midnight.weekday()]
+
+
+@_remembered
+def _clock(cell: str) -> tuple[int, int, float]:
+    if not (cell.isdecimal() and len(cell) <= 4 and int(cell) % 100 < 60 and int(cell) < 2400):
+        raise ValueError(f"sched_dep_time must be a time such as 515 for 5:15, got {cell[:_LONGEST]!r}")
+    hour, minute = divmod(int(cell), 100)
+    return hour, minute, (hour * 60 + minute) * 60.0
+
+
+@_remembered
 def _minutes(name: str, cell: str) -> float | None:
     return None if cell == "" or cell == "NA" else _number(name, cell)
 
 
+@_remembered
 def _number(name: str, cell: str) -> float:
     try:
-        number = float(cell)
+        number = float(cell) if len(cell) <= _LONGEST else math.nan
     except ValueError:
-        raise ValueError(f"{name} must be a number, got {cell[:40]!r}") from None
+        raise ValueError(f"{name} must be a number, got {cell!r}") from None
     if not math.isfinite(number):
-        raise ValueError(f"{name} must be a finite number, got {cell!r}")
+        raise ValueError(f"{name} must be a finite number, got {cell[:_LONGEST]!r}")
     return number

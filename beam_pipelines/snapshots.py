@@ -68,7 +68,7 @@ def build_parser() -> argparse.ArgumentParser:
     back.add_argument("--generation", metavar="MS", type=int, help="of this generation (default: the newest)")
     back.add_argument("--all", action="store_true", help="every key, to its newest model of --to TIME or before")
     back.add_argument("--to", metavar="TIME", help="RFC 3339 or epoch seconds of event time")
-    back.add_argument("--output", metavar="FILE", help="the job's input, which the events are appended to (default: stdout)")
+    back.add_argument("--output", metavar="FILE", help="the job's input, to append the events to (default: stdout)")
 
     export = verb("export", _export, "the bytes of one model, which pa_river.loads opens")
     export.add_argument("key", metavar="KEY")

@@ -1,4 +1,4 @@
-"""Many records as one sparse block: the inner products and distances of one record with all of them, at the speed of C."""
+"""Many records as one sparse block: the inner products and distances of one record with them all, at the speed of C."""
 
 from __future__ import annotations
 
@@ -83,6 +83,16 @@ class Block:
         self._spread[places] = 0.0
         return result
 
+    def many_dots(self, phis: Sequence[Features]) -> Array:
+        """Return the inner product of every record with every one of `phis`: shape (records, phis)."""
+        columns = self._columns
+        laid_out = np.zeros((len(self._spread), len(phis)))
+        for place, phi in enumerate(phis):
+            known = [(columns[name], value) for name, value in phi.items() if name in columns]
+            laid_out[[column for column, _ in known], place] = [value for _, value in known]
+        result: Array = self._rows(self.values) @ laid_out
+        return result
+
     def row_sums(self, values: Array) -> Array:
         """Return, for each record, the sum of its share of `values`."""
         result: Array = self._rows(values) @ np.ones(len(self._spread))
@@ -133,6 +143,19 @@ class Against:
             rest[row] = block.without(row, phi)
         result += rest
         return result
+
+
+class AgainstMany:
+    """Every record of a block with each of some others: shape (records, others)."""
+
+    def __init__(self, block: Block, phis: Sequence[Features]):
+        self._block, self._phis = block, phis
+
+    def dots(self) -> Array:
+        return self._block.many_dots(self._phis)
+
+    def squares(self) -> Array:
+        return np.column_stack([self._block.against(phi).squares() for phi in self._phis])
 
 
 def _with_room(array: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from river import base
 
-from pa_river import batch, labels, state
+from pa_river import _proba, batch, labels, state
 from pa_river.features import features
-from pa_river.learner import ScoreLearner
+from pa_river.learner import Learner, ScoreLearner
 from pa_river.terms import Features, Term, Violation
 
 
+class BinaryLearner(Learner[float]):
+    """A learner of two classes by the sign of one score."""
+
+    def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[bool, float]:
+        """Return the logistic of the raw score for both labels.
+
+        It sums to 1 and orders as the score does, but is no calibrated probability: a margin has no scale of its own.
+        """
+        return _proba.logistic(self._scores(features(x)))
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """Return `predict_proba_one` of every row as a pandas DataFrame with the columns False and True."""
+        return batch.proba_like(X, [_proba.logistic(self._scores(phi)) for phi in batch.rows(X)])
+
+    _normalise_y = staticmethod(labels.binary)
+
+    def _predicted(self, scores: float) -> bool:
+        return scores > 0.0
+
+
 @state.storable
-class PAClassifier(ScoreLearner, base.MiniBatchClassifier):
+class PAClassifier(BinaryLearner, ScoreLearner, base.MiniBatchClassifier):
     """Passive-Aggressive binary classifier: the smallest move that restores a margin of 1.
 
     Parameters
@@ -24,6 +43,10 @@ class PAClassifier(ScoreLearner, base.MiniBatchClassifier):
         Step rule; `PA1(C=1.0)` if None. `C` caps `tau`, in weight per unit of feature.
     learn_intercept
         Whether a nameless feature of constant value 1, inside the norm, is learned too.
+    kernel
+        None for weights by feature name; `Linear()`, `Polynomial(degree)` or `RBF(gamma)` for support vectors.
+    budget
+        `Budget(size)` bounds the support vectors; None or `Budget(math.inf)` does not.
 
     Notes
     -----
@@ -44,32 +67,9 @@ class PAClassifier(ScoreLearner, base.MiniBatchClassifier):
 
     """
 
-    def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[bool, float]:
-        """Return the logistic of the raw score for both labels.
-
-        It sums to 1 and orders as the score does, but is no calibrated probability: a margin has no scale of its own.
-        """
-        return _logistic(self._scores(features(x)))
-
-    def predict_proba_many(self, X: Any) -> Any:
-        """Return `predict_proba_one` of every row as a pandas DataFrame with the columns False and True."""
-        return batch.proba_like(X, [_logistic(self._scores(phi)) for phi in batch.rows(X)])
-
-    _normalise_y = staticmethod(labels.binary)
-
-    def _predicted(self, scores: float) -> bool:
-        return scores > 0.0
-
     def _violation(self, phi: Features, y: bool, scores: float) -> Violation | None:
         sign = 1.0 if y else -1.0
         loss = 1.0 - sign * scores
         if loss <= 0.0:
             return None
         return Violation(loss, self._store.norm(phi), (Term(sign, phi),))
-
-
-def _logistic(score: float) -> dict[bool, float]:
-    # exp of a negative number only: never overflows
-    small = math.exp(-abs(score))
-    likely, unlikely = 1.0 / (1.0 + small), small / (1.0 + small)
-    return {False: unlikely, True: likely} if score > 0.0 else {False: likely, True: unlikely}

@@ -235,9 +235,9 @@ def _with_border(matrix: Array, border: Array, corner: float) -> Array:
 
 
 def _without(matrix: Array, place: int) -> Array:
-    kept = np.arange(len(matrix)) != place
-    result: Array = matrix[kept][:, kept]
-    return result
+    kept = np.flatnonzero(np.arange(len(matrix)) != place)
+    # one order in memory, also after loading: a product adds up along it
+    return np.ascontiguousarray(matrix[np.ix_(kept, kept)])
 
 
 def _triangle(matrix: Array) -> Array:

@@ -1,42 +1,55 @@
-"""The one learn step that every Passive-Aggressive learner shares: score, judge, move, count."""
+"""The one learn step that every learner shares: read, score, judge, move, count; all of it or nothing."""
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from pa_river import _validate, batch, budget as budgets, kernels, steps, stores, support
+from pa_river import _validate, batch, steps, stores, support
+from pa_river.budget import Budget
 from pa_river.features import features
+from pa_river.kernels import Kernel
+from pa_river.support import SupportStore
 from pa_river.terms import Features, Name, Violation
 
 #: What a variant's scores look like: a float, or one float a label.
 S = TypeVar("S")
 
+#: Rows of a batch that a kernel store looks at in one go.
+_CHUNK = 256
 
-class PALearner(abc.ABC, Generic[S]):
-    """Score an example, find the constraint it breaks, move along it by the step rule's length.
 
-    A variant says what it scores (`_scores`), what that predicts (`_predicted`), which constraint is broken
-    (`_violation`) and how y is normalised (`_normalise_y`). Nothing of a model changes before everything about an
-    example is known to be good: a call that raised leaves the model as it was.
+class Learner(abc.ABC, Generic[S]):
+    """Read an example, score it, move the weights if it asks for that, count it.
+
+    A learner says what it scores (`_scores`), what that predicts (`_predicted`), how the weights move (`_update`) and
+    how y is normalised (`_normalise_y`). Nothing of a model changes before everything about an example is known to be
+    good: a call that raised leaves the model as it was.
     """
 
-    rule: steps.StepRule | None
-    _store: stores.Store
+    _store: stores.Store | stores.MultiStore
     _version = 0
 
+    def _input(self, x: Any) -> Any:
+        """Return x as `_scores` takes it: here checked features; `ValueError` if it cannot be."""
+        return features(x)
+
+    def _inputs(self, X: Any) -> Iterator[Any]:
+        """Yield the rows of X as `_input` returns them; `ValueError` that names the row."""
+        return batch.rows(X)
+
     @abc.abstractmethod
-    def _scores(self, phi: Features) -> S:
-        """Return the raw score or scores of checked features."""
+    def _scores(self, phi: Any) -> S:
+        """Return the raw score or scores of a checked input."""
 
     @abc.abstractmethod
     def _predicted(self, scores: S) -> Any:
         """Return what `predict_one` answers to these scores."""
 
     @abc.abstractmethod
-    def _violation(self, phi: Features, y: Any, scores: S) -> Violation | None:
-        """Return the constraint that the example breaks, or None where the model stays passive."""
+    def _update(self, phi: Any, y: Any, w: float, scores: S) -> None:
+        """Move the weights, or leave them; `ValueError`, and nothing moves, if one would not be finite."""
 
     @staticmethod
     @abc.abstractmethod
@@ -66,13 +79,13 @@ class PALearner(abc.ABC, Generic[S]):
             If a feature, y or w is refused, or a score or weight would not be finite. The model is as before.
 
         """
-        w, phi, y = _validate.example_weight(w), features(x), self._normalise_y(y)
+        w, phi, y = _validate.example_weight(w), self._input(x), self._normalise_y(y)
         if w:
             self._learn(phi, y, w, self._scores(phi))
 
     def step(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> Any:
         """Return what `predict_one(x)` returns, then learn: one look-up of the features for both."""
-        w, phi, y = _validate.example_weight(w), features(x), self._normalise_y(y)
+        w, phi, y = _validate.example_weight(w), self._input(x), self._normalise_y(y)
         scores = self._scores(phi)
         prediction = self._predicted(scores)
         if w:
@@ -81,7 +94,7 @@ class PALearner(abc.ABC, Generic[S]):
 
     def predict_one(self, x: Mapping[Any, Any], **kwargs: Any) -> Any:
         """Return the prediction for x. Never changes the model; `ValueError` as in `learn_one`."""
-        return self._predicted(self._scores(features(x)))
+        return self._predicted(self._scores(self._input(x)))
 
     def learn_many(self, X: Any, y: Any, w: Any = None) -> None:
         """Learn the rows of X in order, all or nothing: equal to a loop of `learn_one`.
@@ -102,36 +115,38 @@ class PALearner(abc.ABC, Generic[S]):
             Naming row and column; nothing is learned then.
 
         """
-        examples = batch.examples(X, y, w, self._normalise_y)
+        examples = batch.examples(self._inputs(X), y, w, self._normalise_y)
         undo = self._mark([phi for phi, _, _ in examples])
-        for row, (phi, label, weight) in enumerate(examples):
-            try:
-                if weight:
-                    self._learn(phi, label, weight, self._scores(phi))
-            except ValueError as error:
-                undo()
-                raise ValueError(f"row {row}: {error}") from error
+        for begin in range(0, len(examples), _CHUNK):
+            chunk = examples[begin:begin + _CHUNK]
+            with support.batch(self._store, [phi for phi, _, _ in chunk]):
+                for row, (phi, label, weight) in enumerate(chunk, begin):
+                    try:
+                        if weight:
+                            self._learn(phi, label, weight, self._scores(phi))
+                    except ValueError as error:
+                        undo()
+                        raise ValueError(f"row {row}: {error}") from error
 
     def predict_many(self, X: Any) -> Any:
         """Return the predictions for the rows of X: a Series for a frame, with its index; else an array."""
-        return batch.like(X, [self._predicted(self._scores(phi)) for phi in batch.rows(X)])
+        phis = list(self._inputs(X))
+        predicted: list[Any] = []
+        for begin in range(0, len(phis), _CHUNK):
+            chunk = phis[begin:begin + _CHUNK]
+            with support.batch(self._store, chunk):
+                predicted += [self._predicted(self._scores(phi)) for phi in chunk]
+        return batch.like(X, predicted)
 
-    def _learn(self, phi: Features, y: Any, w: float, scores: S) -> None:
+    def _learn(self, phi: Any, y: Any, w: float, scores: S) -> None:
         try:
             self._update(phi, y, w, scores)
-        except support.Full:  # a support vector gives way first: what it said no longer counts in the loss
-            with self._store.room_for(phi):
+        except support.Full:  # a support vector gives way first: its part no longer counts in the loss
+            with support.of(self._store).room_for(phi):
                 self._update(phi, y, w, self._scores(phi))
         self._version += 1
 
-    def _update(self, phi: Features, y: Any, w: float, scores: S) -> None:
-        violation = self._violation(phi, y, scores)
-        if violation is not None:
-            length = (self.rule or steps.DEFAULT).length(violation.loss, violation.norm, w)
-            if length > 0.0:
-                self._store.add(violation.terms, length, violation.norm)
-
-    def _mark(self, phis: list[Features]) -> Any:
+    def _mark(self, phis: list[Any]) -> Callable[[], None]:
         version, restore_store = self._version, self._store.mark(phis)
 
         def undo() -> None:
@@ -148,14 +163,31 @@ class PALearner(abc.ABC, Generic[S]):
         self._store.set_state(values["store"])
 
 
+class PALearner(Learner[S]):
+    """Find the constraint that an example breaks, move along it by the step rule's length."""
+
+    rule: steps.StepRule | None
+
+    @abc.abstractmethod
+    def _violation(self, phi: Any, y: Any, scores: S) -> Violation | None:
+        """Return the constraint that the example breaks, or None where the model stays passive."""
+
+    def _update(self, phi: Any, y: Any, w: float, scores: S) -> None:
+        violation = self._violation(phi, y, scores)
+        if violation is not None:
+            length = (self.rule or steps.DEFAULT).length(violation.loss, violation.norm, w)
+            if length > 0.0:
+                self._store.add(violation.terms, length, violation.norm)
+
+
 class ScoreLearner(PALearner[float]):
     """A learner with one weight vector: binary classification and regression."""
 
-    _store: stores.LinearStore | support.SupportStore
+    _store: stores.LinearStore | SupportStore
 
     def __init__(
         self, rule: steps.StepRule | None = None, *, learn_intercept: bool = True,
-        kernel: kernels.Kernel | None = None, budget: budgets.Budget | None = None,
+        kernel: Kernel | None = None, budget: Budget | None = None,
     ):
         owner = type(self).__name__
         _validate.require_instance(owner, "rule", rule, steps.StepRule, "PA(), PA1(C) or PA2(C)")
@@ -172,23 +204,25 @@ class ScoreLearner(PALearner[float]):
 
     @property
     def weights(self) -> dict[Name, float]:
-        """The learned weights, a fresh dict: name -> weight, without the intercept. A kernel model has none."""
-        return self._store.weights()
+        """The learned weights, a fresh dict: name -> weight, without the intercept. A kernel model has `support`."""
+        if isinstance(self._store, stores.LinearStore):
+            return dict(self._store.weights)
+        return self._store.weights(0)
 
     @property
     def support(self) -> list[tuple[dict[Name, float], float]]:
         """The support vectors of a kernel model by age, each with its coefficient: w = sum of coefficient * phi(x)."""
-        return [(x, coefficients[0]) for x, coefficients in self._store.support]
+        return [(x, coefficients[0]) for x, coefficients in support.of(self._store).vectors]
 
     @property
     def intercept(self) -> float:
         """The learned weight of the constant feature; 0.0 if there is none."""
-        return self._store.intercept()
+        return self._store.intercept if isinstance(self._store, stores.LinearStore) else self._store.intercept(0)
 
     @property
     def budget_loss(self) -> float:
         """The summed length of all that a budget dropped: what a score has lost is at most that times norm(x)."""
-        return self._store.lost
+        return support.lost(self._store)
 
     def decision_one(self, x: Mapping[Any, Any]) -> float:
         """Return the raw score w . x + intercept. Never changes the model."""

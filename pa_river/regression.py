@@ -5,6 +5,8 @@ from __future__ import annotations
 from river import base
 
 from pa_river import _validate, labels, state, steps
+from pa_river.budget import Budget
+from pa_river.kernels import Kernel
 from pa_river.learner import ScoreLearner
 from pa_river.terms import Features, Term, Violation
 
@@ -19,6 +21,10 @@ class PARegressor(ScoreLearner, base.MiniBatchRegressor):
         Step rule; `PA1(C=1.0)` if None.
     learn_intercept
         Whether a nameless feature of constant value 1, inside the norm, is learned too.
+    kernel
+        None for weights by feature name; `Linear()`, `Polynomial(degree)` or `RBF(gamma)` for support vectors.
+    budget
+        `Budget(size)` bounds the support vectors; None or `Budget(math.inf)` does not.
     eps
         Half width of the tube in which an error costs nothing, in units of y; finite and >= 0.
 
@@ -41,8 +47,11 @@ class PARegressor(ScoreLearner, base.MiniBatchRegressor):
 
     eps = _validate.NonNegative()
 
-    def __init__(self, rule: steps.StepRule | None = None, *, learn_intercept: bool = True, eps: float = 0.1):
-        super().__init__(rule, learn_intercept=learn_intercept)
+    def __init__(
+        self, rule: steps.StepRule | None = None, *, learn_intercept: bool = True, kernel: Kernel | None = None,
+        budget: Budget | None = None, eps: float = 0.1,
+    ):
+        super().__init__(rule, learn_intercept=learn_intercept, kernel=kernel, budget=budget)
         self.eps = eps
 
     @property

@@ -8,7 +8,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pa_river import _loops, budget as budgets, kernels, state, support
+from pa_river import _loops, state
+from pa_river.budget import Budget
+from pa_river.kernels import Kernel
+from pa_river.rows import RowStore
+from pa_river.support import SupportStore
 from pa_river.terms import Features, Name, Term
 
 
@@ -34,11 +38,48 @@ class Store(Protocol):
         """Take over a state; `StateError` if it is not one."""
 
 
+class MultiStore(Protocol):
+    """What a learner with one prototype a label asks of the place where they live: slots, numbered from 0."""
+
+    def scores(self, phi: Features, slots: int) -> list[float]:
+        """Return w_slot . phi for the first `slots` slots, intercepts included; `ValueError` if one is not finite."""
+
+    def norm(self, phi: Features) -> float:
+        """Return the length of phi in one slot, intercept included."""
+
+    def add(self, terms: tuple[Term, ...], length: float, norm: float) -> None:
+        """Add length * (sum of terms) / norm; `ValueError`, and nothing moves, if a weight would not be finite."""
+
+    def mark(self, phis: Iterable[Features]) -> Callable[[], None]:
+        """Return a function that restores what moves along `phis` may change: the undo of a batch."""
+
+    def weights(self, slot: int) -> dict[Name, float]:
+        """Return the weights of a slot that are not 0, a fresh dict, without the intercept."""
+
+    def intercept(self, slot: int) -> float:
+        """Return the weight of the constant feature in a slot; 0.0 if there is none."""
+
+    @property
+    def slots(self) -> int:
+        """How many slots hold anything: the highest that ever moved, plus 1."""
+
+    def get_state(self) -> dict[str, Any]:
+        """Return what `set_state` needs, as plain values."""
+
+    def set_state(self, values: dict[str, Any]) -> None:
+        """Take over a state; `StateError` if it is not one."""
+
+
 def single(
-    learn_intercept: bool, kernel: kernels.Kernel | None = None, budget: budgets.Budget | None = None,
-) -> LinearStore | support.SupportStore:
+    learn_intercept: bool, kernel: Kernel | None = None, budget: Budget | None = None,
+) -> LinearStore | SupportStore:
     """Return a new store of one weight vector: by feature name, or by support vectors where there is a kernel."""
-    return LinearStore(learn_intercept) if kernel is None else support.SupportStore(kernel, learn_intercept, budget)
+    return LinearStore(learn_intercept) if kernel is None else SupportStore(kernel, learn_intercept, budget)
+
+
+def multi(learn_intercept: bool, kernel: Kernel | None = None, budget: Budget | None = None) -> RowStore | SupportStore:
+    """Return a new store of one weight vector a slot: rows by feature name, or support vectors."""
+    return RowStore(learn_intercept) if kernel is None else SupportStore(kernel, learn_intercept, budget)
 
 
 class LinearStore:

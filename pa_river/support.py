@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from pa_river import _loops, _validate, budget, state
-from pa_river._block import Block
+from pa_river._block import AgainstMany, Block
 from pa_river.kernels import Array, Kernel
 from pa_river.terms import Features, Name, Term
 
-#: From this many features on, all support vectors together, the block is faster than the plain loop.
-_BLOCK_FROM = 512
+#: From this many support vectors on the block is faster than the plain loop.
+_BLOCK_FROM = 32
 
 _warned = False
 
@@ -40,6 +41,35 @@ class Full(Exception):
     """A new support vector needs another's place. Nothing has moved: make room, then size the step anew."""
 
 
+class Batch:
+    """What a batch of examples needs of the support vectors at its start, in one product instead of one an example."""
+
+    def __init__(self, phis: Sequence[Features], kernel: Kernel, extra: float, block: Block, table: Array):
+        self._rows = {id(phi): row for row, phi in enumerate(phis)}
+        self._phis = phis  # keeps them alive, and so their ids their own
+        self._start = len(table)
+        self._seated: list[int] = []  # rows that became support vectors, in order
+        with np.errstate(all="ignore"):
+            self._scores = (kernel.of(AgainstMany(block, phis)) + extra).T @ table
+            self._near = kernel.of(AgainstMany(Block(phis), phis)) + extra
+
+    def row(self, phi: Features) -> int | None:
+        """Return the row of phi in the batch; None if it is of no batch."""
+        return self._rows.get(id(phi))
+
+    def seat(self, row: int) -> None:
+        """Take in that the example of a row is the newest support vector."""
+        self._seated.append(row)
+
+    def scores(self, row: int, table: Array) -> Array:
+        """Return the scores of a row in all slots."""
+        near = self._near[self._seated, row]
+        scores: Array = (near[:, None] * table[self._start:]).sum(axis=0)
+        before = self._scores[row]
+        scores[:len(before)] += before
+        return scores
+
+
 class SupportStore:
     """One w a slot, each the sum of coefficient * phi over the support vectors; with an intercept the kernel is k + 1.
 
@@ -53,14 +83,16 @@ class SupportStore:
         self._limit = limit or budget.Budget(math.inf)
         self._policy = budget.policy(self._limit)
         self._block: Block | None = None
-        self._newcomer: Features | None = None  # who already has a place: the last one
+        self._guest: tuple[Features, Array] | None = None  # for whom room is made, with its similarities
+        self._seated = False  # whether the guest is the last support vector already
+        self._batch: Batch | None = None
         self._vectors: list[Features] = []
         self._squares: list[float] = []  # k of each vector with itself
         self._table: Array = np.zeros((0, 1))  # coefficients, a column a slot; replaced when it changes
         self.lost = 0.0
 
     @property
-    def support(self) -> list[tuple[dict[Name, float], list[float]]]:
+    def vectors(self) -> list[tuple[dict[Name, float], list[float]]]:
         """The support vectors by age, each with its coefficients by slot; fresh objects."""
         return [(dict(vector), row) for vector, row in zip(self._vectors, self._table.tolist())]
 
@@ -69,11 +101,11 @@ class SupportStore:
         """How many slots hold anything: the highest that ever moved, plus 1."""
         return self._table.shape[1] if len(self._vectors) else 0
 
-    def intercept(self, slot: int = 0) -> float:
+    def intercept(self, slot: int) -> float:
         """Return the weight of the constant feature in a slot; 0.0 if there is none."""
         return self._extra * float(self._table[:, slot].sum()) if slot < self._table.shape[1] else 0.0
 
-    def weights(self, slot: int = 0) -> dict[Name, float]:
+    def weights(self, slot: int) -> dict[Name, float]:
         """There are none by feature name; `AttributeError`."""
         raise AttributeError("a kernel model has no weights by feature name, but support: [(x, coefficient)]")
 
@@ -84,10 +116,26 @@ class SupportStore:
     def scores(self, phi: Features, slots: int) -> list[float]:
         """Return w . phi in the first `slots` slots; `ValueError` if one is not finite."""
         with np.errstate(all="ignore"):
-            found = (self.similarities(phi)[:, None] * self._table[:, :slots]).sum(axis=0)
+            if self._batch is not None and (row := self._batch.row(phi)) is not None:
+                found = self._batch.scores(row, self._table)[:slots]
+            else:
+                found = (self.similarities(phi)[:, None] * self._table[:, :slots]).sum(axis=0)
         scores: list[float] = found.tolist()
         _loops.finite(sum(scores))
         return scores + [0.0] * (slots - len(scores))
+
+    @contextlib.contextmanager
+    def batch(self, phis: Sequence[Features]) -> Iterator[None]:
+        """Score `phis`, and learn them in this order, at the price of a product of matrices; to rounding the same.
+
+        Only without a limit: where support vectors give way, each example is on its own.
+        """
+        if self._limit.size == math.inf and len(self._vectors) >= _BLOCK_FROM:
+            self._batch = Batch(phis, self._kernel, self._extra, self._mirror(), self._table)
+        try:
+            yield
+        finally:
+            self._batch = None
 
     def norm(self, phi: Features) -> float:
         """Return the length of phi, intercept included: sqrt(k(phi, phi))."""
@@ -95,26 +143,27 @@ class SupportStore:
 
     def similarities(self, phi: Features) -> Array:
         """Return k of every support vector with phi, intercept included."""
-        if sum(map(len, self._vectors)) < _BLOCK_FROM:
+        if self._guest is not None and phi is self._guest[0]:
+            return self._guest[1]
+        if len(self._vectors) < _BLOCK_FROM:
             return np.array([self._kernel(vector, phi) for vector in self._vectors]) + self._extra
-        if self._block is None:
-            self._block = Block(self._vectors)
         with np.errstate(all="ignore"):
-            return self._kernel.of(self._block.against(phi)) + self._extra
+            return self._kernel.of(self._mirror().against(phi)) + self._extra
 
-    def add(self, terms: tuple[Term, ...], length: float, norm: float) -> None:
-        """Add length * (sum of terms) / norm; `ValueError`, and nothing moves, if a coefficient would not be finite.
+    def add(self, terms: tuple[Term, ...], length: float, norm: float, keep: float = 1.0) -> None:
+        """Add length * (sum of terms) / norm to `keep` times what was there.
 
-        `Full`, and nothing moves, where the budget has no place for phi: `with room_for(phi)` makes one.
+        `ValueError`, and nothing moves, if a coefficient would not be finite. `Full`, and nothing moves, where the
+        budget has no place for phi: `with room_for(phi)` makes one.
         """
         phi = terms[0].phi
         if any(term.phi is not phi for term in terms):
             raise ValueError("a kernel store takes terms of one example a step")
-        table = self._table
+        table = self._table if keep == 1.0 else keep * self._table
         row = np.zeros(max(table.shape[1], 1 + max(term.slot for term in terms)))
         for sign, _, slot in terms:
             row[slot] += sign * length / norm
-        seated = phi is self._newcomer
+        seated = self._seated
         if seated:
             row[:table.shape[1]] += table[-1]
         if not np.isfinite(row).all():
@@ -128,6 +177,7 @@ class SupportStore:
         else:
             self._seat(phi)
         self._table = np.vstack([_widened(table, len(row)), row])
+        self.lost *= keep
 
     @contextlib.contextmanager
     def room_for(self, phi: Features) -> Iterator[None]:
@@ -135,22 +185,21 @@ class SupportStore:
         restore = self.mark(())
         try:
             self._make_room(phi)
-            yield
+            yield  # until then, phi is the guest
         except BaseException:
             restore()
             raise
         finally:
-            self._newcomer = None
+            self._guest, self._seated = None, False
 
     def mark(self, phis: Iterable[Features]) -> Callable[[], None]:
         """Return a function that takes everything back: O(number of support vectors), for references only."""
-        vectors, squares, memory = list(self._vectors), list(self._squares), self._policy.memory()
-        coefficients, lost = self._table, self.lost
+        vectors, squares, policy = list(self._vectors), list(self._squares), copy.copy(self._policy)
+        table, lost = self._table, self.lost
 
         def restore() -> None:
-            self._vectors, self._squares, self._table, self.lost = vectors, squares, coefficients, lost
-            self._policy.recall(memory, len(vectors))
-            self._block = None
+            self._vectors, self._squares, self._policy = vectors, squares, policy
+            self._table, self.lost, self._block = table, lost, None
 
         return restore
 
@@ -162,7 +211,7 @@ class SupportStore:
             "lengths": np.array([len(vector) for vector in self._vectors], np.int64),
             "places": np.array(places, np.int64),
             "values": np.array([value for vector in self._vectors for value in vector.values()], float),
-            "coefficients": self._table,
+            "coefficients": self._table if self._vectors else np.zeros((0, 1)),
             "lost": self.lost,
             "policy": self._policy.memory(),
         }
@@ -170,11 +219,13 @@ class SupportStore:
     def set_state(self, values: dict[str, Any]) -> None:
         vectors = _vectors(values)
         table = state.finite_vector(values["coefficients"], ndim=2)
-        if len(table) != len(vectors) or not table.shape[1]:
+        if len(table) != len(vectors) or not (table.shape[1] if vectors else table.shape == (0, 1)):
             raise state.StateError(f"coefficients of shape {table.shape} for {len(vectors)} support vectors")
         if len(vectors) > self._limit.size:
             raise state.StateError(f"{len(vectors)} support vectors in a budget of {self._limit.size}")
         lost = state.finite_float(values["lost"])
+        if lost < 0.0:
+            raise state.StateError("the loss of a budget is negative")
         self._policy.recall(values["policy"], len(vectors))
         self._squares = [self._square(vector) for vector in vectors]
         self._vectors, self._table, self.lost, self._block = vectors, table, lost, None
@@ -189,37 +240,62 @@ class SupportStore:
         self._squares.append(square)
         if self._block is not None:
             self._block.append(own)
+        if self._batch is not None:
+            row = self._batch.row(phi)
+            assert row is not None, "a batch learns its own examples"
+            self._batch.seat(row)
+
+    def _mirror(self) -> Block:
+        if self._block is None:
+            self._block = Block(self._vectors)
+        return self._block
 
     def _make_room(self, phi: Features) -> None:
+        near, own, table = self.similarities(phi), self._square(phi), self._table
         with np.errstate(all="ignore"):
-            table = self._table
-            crowd = budget.Crowd(
-                np.sqrt((table * table).sum(axis=1)), np.array(self._squares), self.similarities(phi), self._square(phi),
-                self._gram,
-            )
-            leave = self._policy.choose(crowd)
-            part = table[leave.place]
-            table = table + np.outer(leave.shares, part)
-            rows = [np.delete(table, leave.place, axis=0)]
+            sizes = np.sqrt((table * table).sum(axis=1))
+            leave = self._policy.choose(budget.Crowd(sizes, np.array(self._squares), near, own, self._gram))
+            place, part = leave.place, table[leave.place]
+            table = np.delete(table + np.outer(leave.shares, part), place, axis=0)
+            near = np.delete(near, place)
             if leave.newcomer is not None:
-                rows.append(leave.newcomer * part[None, :])
-            table = np.vstack(rows)
+                table, near = np.vstack([table, leave.newcomer * part]), np.append(near, own)
             lost = self.lost + leave.rest
         if not (np.isfinite(table).all() and math.isfinite(lost)):
             raise ValueError("a coefficient would not be finite; nothing was learned")
-        self._vectors.pop(leave.place)
-        self._squares.pop(leave.place)
+        self._gives_way(leave, phi)
+        del self._vectors[place], self._squares[place]
         if self._block is not None:
-            self._block.remove(leave.place)
+            self._block.remove(place)
         if leave.newcomer is not None:
             self._seat(phi)
-            self._newcomer = phi
         self._table, self.lost = table, lost
+        self._guest, self._seated = (phi, near), leave.newcomer is not None
+
+    def _gives_way(self, leave: budget.Leave, phi: Features) -> None:
+        """What else must know who is about to give way to phi."""
 
     def _gram(self) -> Array:
         rows = np.array([self.similarities(vector) for vector in self._vectors])
         gram: Array = (rows + rows.T) / 2.0
         return gram
+
+
+def of(store: Any) -> SupportStore:
+    """Return `store` if it holds support vectors; else `AttributeError`, as of an attribute that is not there."""
+    if not isinstance(store, SupportStore):
+        raise AttributeError("a model without a kernel has no support vectors, but weights: {name: weight}")
+    return store
+
+
+def batch(store: Any, phis: Sequence[Any]) -> contextlib.AbstractContextManager[None]:
+    """Return `store.batch(phis)` for support vectors; nothing to prepare for other stores."""
+    return store.batch(phis) if isinstance(store, SupportStore) else contextlib.nullcontext()
+
+
+def lost(store: Any) -> float:
+    """Return the summed length of all that the budget of a store dropped; 0.0 without one."""
+    return store.lost if isinstance(store, SupportStore) else 0.0
 
 
 def _widened(table: Array, slots: int) -> Array:

@@ -5,14 +5,20 @@ A model joins by its line in ALL; `tests/unit/test_cases.py` fails if a public l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from hypothesis import strategies as st
+from river import base
 
 import pa_river
+from pa_river import joint
+from pa_river.uniclass import AnomalyDetector
 from tests import strategies
+
+RIVER_BASES = (base.Classifier, base.MultiLabelClassifier, base.Regressor, AnomalyDetector)
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,10 @@ class Case:
     bad_y: tuple[Any, ...] = ()
     #: x with other values, names kept: the same shape of record with `value` in it
     poison: Callable[[Any, Any], Any] = lambda x, value: {**x, "poisoned": value}
+    #: parameters that bytes do not hold: `loads` gets them back
+    not_stored: dict[str, Any] = field(default_factory=dict)
+    #: two good y that differ
+    two_y: tuple[Any, Any] = (True, False)
 
     def __str__(self) -> str:
         return self.name
@@ -75,6 +85,13 @@ def by_rule(
     return [Case(f"{name} {rule}", lambda make=make: build(make()), x, y, **more) for rule, make in RULES.items()]
 
 
+NOT_A_LABEL = (None, float("nan"), ["spam"], ("a", None))
+
+
+def unit_cost(y: Any, r: Any) -> float:
+    return 1.0
+
+
 X = strategies.records()
 BINARY = [
     *by_rule("PAClassifier", pa_river.PAClassifier, X, strategies.binary_labels, bad_y=NOT_BINARY),
@@ -82,9 +99,9 @@ BINARY = [
          X, strategies.binary_labels, bad_y=NOT_BINARY),
 ]
 REGRESSION = [
-    *by_rule("PARegressor", pa_river.PARegressor, X, strategies.targets, bad_y=NOT_A_TARGET),
+    *by_rule("PARegressor", pa_river.PARegressor, X, strategies.targets, bad_y=NOT_A_TARGET, two_y=(3.0, -3.0)),
     Case("PARegressor eps=0 without intercept", lambda: pa_river.PARegressor(learn_intercept=False, eps=0.0),
-         X, strategies.targets, bad_y=NOT_A_TARGET),
+         X, strategies.targets, bad_y=NOT_A_TARGET, two_y=(3.0, -3.0)),
 ]
 
 MARGIN_DISTRIBUTION = [
@@ -96,12 +113,98 @@ MARGIN_DISTRIBUTION = [
     }.items()
 ]
 
+COSTS = {
+    y: {r: abs(i - j) * (1.0 + (i < j)) for j, r in enumerate(strategies.LABELS) if r != y}
+    for i, y in enumerate(strategies.LABELS)
+}
+#: Models that know the right one of many labels.
+LABEL = [
+    *by_rule("PAMulticlass", pa_river.PAMulticlass, X, strategies.labels, bad_y=NOT_A_LABEL),
+    Case("PAMulticlass declared, without intercept",
+         lambda: pa_river.PAMulticlass(learn_intercept=False, labels=("c", "spam")),
+         X, strategies.labels, bad_y=NOT_A_LABEL),
+    *by_rule("PACostSensitive", lambda rule: pa_river.PACostSensitive(unit_cost, rule), X, strategies.labels,
+             bad_y=NOT_A_LABEL, not_stored={"cost": unit_cost},
+             exceptions={"overflow": "passive once it is right, its weights stay too small for a score beyond floats"}),
+    Case("PACostSensitive max_loss, mapping", lambda: pa_river.PACostSensitive(COSTS, update="max_loss"),
+         X, strategies.labels, bad_y=(*NOT_A_LABEL, "a label without costs"), two_y=strategies.LABELS[:2],
+         exceptions={"river": "the mapping has no costs for the labels of River's data sets"}),
+    *[Case(f"MulticlassPerceptron {update}", lambda update=update: pa_river.MulticlassPerceptron(update=update),
+           X, strategies.labels, bad_y=NOT_A_LABEL) for update in ("uniform", "max")],
+    *[Case(f"MIRAClassifier C={C}", lambda C=C: pa_river.MIRAClassifier(C=C), X, strategies.labels, bad_y=NOT_A_LABEL)
+      for C in (0.05, 100.0)],
+]
+MULTILABEL = by_rule("PAMultilabel", pa_river.PAMultilabel, X, strategies.label_sets,
+                     bad_y=("spam", {"spam": 2}, {None: True}, ["spam"]),
+                     two_y=({"spam": True, 3: False}, {"spam": False, 3: True}))
+JOINT = by_rule("PAJoint", lambda rule: pa_river.PAJoint(joint.per_label, strategies.LABELS[:5], rule), X,
+                st.sampled_from(strategies.LABELS[:5]), bad_y=(*NOT_A_LABEL, "no candidate"),
+                two_y=strategies.LABELS[:2], not_stored={"phi": joint.per_label})
+PROTOTYPES = [*LABEL, *MULTILABEL]
+
+UNLIMITED = pa_river.Budget(math.inf)
+BOUNDED = {"overflow": "k is at most 1, so no score is beyond floats"}
+KERNEL = [
+    *by_rule("PAClassifier RBF", lambda rule: pa_river.PAClassifier(rule, kernel=pa_river.RBF(0.1), budget=UNLIMITED),
+             X, strategies.binary_labels, bad_y=NOT_BINARY, exceptions=BOUNDED),
+    Case("PAClassifier polynomial without intercept",
+         lambda: pa_river.PAClassifier(learn_intercept=False, kernel=pa_river.Polynomial(2), budget=UNLIMITED),
+         X, strategies.binary_labels, bad_y=NOT_BINARY),
+    Case("PARegressor linear kernel", lambda: pa_river.PARegressor(kernel=pa_river.Linear(), budget=UNLIMITED),
+         X, strategies.targets, bad_y=NOT_A_TARGET, two_y=(3.0, -3.0)),
+    Case("PAMulticlass RBF", lambda: pa_river.PAMulticlass(kernel=pa_river.RBF(0.1), budget=UNLIMITED),
+         X, strategies.labels, bad_y=NOT_A_LABEL, exceptions=BOUNDED),
+]
+BUDGET = [
+    *[Case(f"PAClassifier budget {policy}",
+           lambda policy=policy: pa_river.PAClassifier(kernel=pa_river.RBF(0.1), budget=pa_river.Budget(3, policy)),
+           X, strategies.binary_labels, bad_y=NOT_BINARY, exceptions=BOUNDED)
+      for policy in ("projection", "nearest", "smallest", "oldest")],
+    Case("PARegressor budget", lambda: pa_river.PARegressor(kernel=pa_river.RBF(0.1), budget=pa_river.Budget(2)),
+         X, strategies.targets, bad_y=NOT_A_TARGET, two_y=(3.0, -3.0), exceptions=BOUNDED),
+    Case("PAMulticlass budget",
+         lambda: pa_river.PAMulticlass(kernel=pa_river.RBF(0.1), budget=pa_river.Budget(2, "nearest")),
+         X, strategies.labels, bad_y=NOT_A_LABEL, exceptions=BOUNDED),
+]
+SECOND_BINARY = [
+    Case("AROWClassifier", pa_river.AROWClassifier, X, strategies.binary_labels, bad_y=NOT_BINARY),
+    *[Case(f"SCWClassifier {variant}",
+           lambda variant=variant: pa_river.SCWClassifier(0.5, 0.8, variant, learn_intercept=variant == "I"),
+           X, strategies.binary_labels, bad_y=NOT_BINARY) for variant in ("I", "II")],
+]
+SECOND_LABEL = [
+    Case("AROWMulticlass", lambda: pa_river.AROWMulticlass(0.1), X, strategies.labels, bad_y=NOT_A_LABEL),
+    *[Case(f"SCWMulticlass {variant}",
+           lambda variant=variant: pa_river.SCWMulticlass(0.5, 0.8, variant, learn_intercept=variant == "I"),
+           X, strategies.labels, bad_y=NOT_A_LABEL) for variant in ("I", "II")],
+]
+SECOND = [*SECOND_BINARY, *SECOND_LABEL]
+CERTIFIED = [
+    Case("Certified PAClassifier",
+         lambda: pa_river.Certified(pa_river.PAClassifier(), {"a": 0.5, "b": -1.0, None: 0.1}),
+         X, strategies.binary_labels, bad_y=NOT_BINARY, exceptions={"river": "a wrapper, of no base class of River's"}),
+    Case("Certified PAMulticlass", lambda: pa_river.Certified(pa_river.PAMulticlass(pa_river.PA())),
+         X, strategies.labels, bad_y=NOT_A_LABEL, exceptions={"river": "a wrapper, of no base class of River's"}),
+    Case("Certified PAUniclass", lambda: pa_river.Certified(pa_river.PAUniclass(max_radius=9.0), {"a": 0.5, None: 2.0}),
+         X, st.none(), supervised=False, exceptions={"river": "a wrapper, of no base class of River's"}),
+]
+UNICLASS = [
+    *by_rule("PAUniclass", lambda rule: pa_river.PAUniclass(rule, eps=0.5), X, st.none(), supervised=False),
+    Case("PAUniclass learned radius", lambda: pa_river.PAUniclass(max_radius=50.0), X, st.none(), supervised=False),
+    Case("PAUniclass kernel", lambda: pa_river.PAUniclass(max_radius=1.0, kernel=pa_river.RBF(0.1), budget=UNLIMITED),
+         X, st.none(), supervised=False),
+    Case("PAUniclass kernel budget",
+         lambda: pa_river.PAUniclass(eps=0.3, kernel=pa_river.RBF(0.1), budget=pa_river.Budget(2)),
+         X, st.none(), supervised=False),
+]
+
+ALL = [*BINARY, *REGRESSION, *PROTOTYPES, *JOINT, *KERNEL, *BUDGET, *UNICLASS, *SECOND, *CERTIFIED,
+       *MARGIN_DISTRIBUTION]
 #: Models that move by a step rule along one direction.
-STEPS = [*BINARY, *REGRESSION]
+STEPS = [case for case in ALL if hasattr(case.build(), "rule") and case not in (*BUDGET, *UNICLASS, *CERTIFIED)]
 #: Models whose weights are linear in feature names.
-LINEAR = [*BINARY, *REGRESSION]
-ALL = [*STEPS, *MARGIN_DISTRIBUTION]
+LINEAR = [*BINARY, *REGRESSION, *PROTOTYPES, *SECOND]
 #: Models with a River base class: `check_estimator` runs over them.
-RIVER = ALL
-#: Models with learn_many and predict_many.
-BATCH = [*BINARY, *REGRESSION]
+RIVER = [case for case in ALL if "river" not in case.exceptions and isinstance(case.build(), RIVER_BASES)]
+#: Models with learn_many and predict_many over tables.
+BATCH = [*BINARY, *REGRESSION, *PROTOTYPES, *KERNEL, *BUDGET, *SECOND]

@@ -49,7 +49,7 @@ MODELS = {
     "bomb": lambda: Bomb(),
 }
 
-times = st.one_of(st.integers(0, 40).map(float), st.floats(0.0, 60.0, allow_nan=False).map(lambda t: round(t, 2)))
+times = st.one_of(st.integers(0, 40), st.floats(0.0, 60.0, allow_nan=False).map(lambda t: round(t, 2)))
 ids = st.sampled_from(["1", "2", "3", "4", "with\nline", "ü"])
 features = st.sampled_from([
     {"a": 1.0}, {"a": 1.0, "b": -2.0}, {"b": 0.5}, {"colour": "red", "a": 2.0}, {}, {"a": 13.0}, {"unanswerable": 1.0},

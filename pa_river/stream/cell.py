@@ -7,7 +7,7 @@ from typing import Any
 from pa_river.state import StateError
 from pa_river.stream import control
 from pa_river.stream.buffers import Buffer, size_of
-from pa_river.stream.cell_state import FEATURES, INF, LABEL, CellState
+from pa_river.stream.cell_state import INF, CellState
 from pa_river.stream.order import NEW, InOrder, Marks
 from pa_river.stream.parsing import check_values, malformed
 from pa_river.stream.records import Event, Outcome, Output, Prediction
@@ -16,6 +16,8 @@ from pa_river.stream.seen import ANSWERED, CONTROL, NO_FEATURES, UNLABELLED, See
 
 class Cell(CellState):
     """The rules of one key: `CellState`, and what an event or a deadline does to it."""
+
+    __slots__ = ()
 
     def on_event(self, event: Event) -> list[Output]:
         """Handle one event, or keep it until its turn; then those that waited for it."""
@@ -105,6 +107,9 @@ class Cell(CellState):
             self.reject(event, "validate", fault, out)
             return
         time = event.time
+        if type(time) is not float:  # an int of an event built by hand: stored and written as the float it equals
+            time = float(time)
+            event = event._replace(time=time)
         if self.generation is not None and time > self.clock:
             if self.earliest() < time:
                 marks = self.marks
@@ -117,6 +122,8 @@ class Cell(CellState):
             self.clock = time
         if time > self.last:
             self.last = time
+        if not self.settings.kind.atomic:
+            self.model.begin()
         if event.op is not None:
             control.handle(self, event, out)
         elif event.x is not None:
@@ -148,19 +155,18 @@ class Cell(CellState):
             return
         said = Prediction(self.key, id, event.time, prediction, score, version)
         w, segment, delay = event.w, event.segment, 0.0
-        waited = self.early.entries.get(id) if id is not None else None
-        if waited is not None and id is not None:
+        waited = id is not None and id in self.early.entries
+        if waited and id is not None:
             y, early_w, early_segment = self.early.content(id)
-            delay = waited[0] - event.time
+            delay = self.early.time(id) - event.time
             w = w if early_w is None else early_w
             segment = segment if early_segment is None else early_segment
         elif y is None and id is not None and kind.supervised:
             out.append(said)
             self.pending.add(id, event.time, size, (x, prediction, version, w, segment))
-            self.arm(event.time, FEATURES, id)
             while self._is_over(self.pending):
                 self.count("overflow")
-                self.drop_features(next(self.pending.oldest()), self.clock, out)
+                self.drop_features(self.pending.oldest(), self.clock, out)
             return
         learned = self._learn(event, x, y, w, prediction, out)
         if learned is None:
@@ -169,7 +175,7 @@ class Cell(CellState):
         if y is not None:
             out.append(Outcome(self.key, id, event.time, segment, prediction, y, learned[0], delay, version))
         if id is not None:
-            if waited is not None:
+            if waited:
                 self.early.remove(id)
                 if event.y is not None:  # a label of its own, after the one that waited
                     self._repeated(event, id, kind.normalise(event.y) == y, out)
@@ -199,10 +205,9 @@ class Cell(CellState):
                 self.reject(event, "validate", str(error), out)
                 return
             self.early.add(id, event.time, size, (y, event.w, event.segment))
-            self.arm(event.time, LABEL, id)
             while self._is_over(self.early):
                 self.count("overflow")
-                self.drop_label(next(self.early.oldest()), self.clock, out)
+                self.drop_label(self.early.oldest(), self.clock, out)
 
     def _answer(self, event: Event, id: str, y: Any, out: list[Output]) -> None:
         """The label of features that wait: evaluate what was said of them, then learn."""
@@ -211,7 +216,7 @@ class Cell(CellState):
         learned = self._learn(event, x, y, w if event.w is None else event.w, prediction, out)
         if learned is None:
             return
-        delay = event.time - self.pending.entries[id][0]
+        delay = event.time - self.pending.time(id)
         self.pending.remove(id)
         segment = segment if event.segment is None else event.segment
         out.append(Outcome(self.key, id, event.time, segment, prediction, y, learned[0], delay, said_at))

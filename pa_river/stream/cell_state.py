@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from heapq import heapify, heappop, heappush
+from collections.abc import Callable
 from typing import Any
 
 from pa_river.state import StateError, pack, unpack
@@ -17,7 +17,6 @@ from pa_river.stream.serving import Served
 from pa_river.stream.spec import OLD_MODELS, Settings
 
 INF = math.inf
-FEATURES, LABEL = 0, 1  # which buffer a deadline is about; at equal deadlines features leave first
 
 
 class CellState:
@@ -37,6 +36,10 @@ class CellState:
 
     """
 
+    __slots__ = (
+        "settings", "key", "news", "model", "pending", "early", "seen", "marks", "clock", "last", "generation",
+        "version", "parent", "counts", "live", "_sections", "_data",
+    )
     model: Served
     pending: Buffer  # id -> features, prediction, its version, weight, segment
     early: Buffer  # id -> label, weight, segment
@@ -50,7 +53,6 @@ class CellState:
     counts: dict[str, int]
     live: bool  # whether the sections were opened
     _sections: dict[int, Section]
-    _deadlines: list[tuple[float, int, int, str]]
 
     def __init__(self, settings: Settings, key: str, blob: bytes = b"") -> None:
         self.settings = settings
@@ -64,7 +66,7 @@ class CellState:
         """Whether nothing is worth keeping: no example, id or mark came (only queries and refused events)."""
         if not self.live:
             return not self._data
-        kept = self.version or self.pending.entries or self.early.entries or self.seen.ids or self.marks
+        kept = self.version or self.pending.entries or self.early.entries or len(self.seen) or self.marks
         return not kept and (self.settings.max_rejected is None or not self.counts)
 
     def dumps(self) -> bytes:
@@ -150,21 +152,13 @@ class CellState:
         self.orphan("no_features", id, time, y, None, out)
         self.seen.add(id, NO_FEATURES, 0, digest_y(y), time)
 
-    def arm(self, time: float, which: int, id: str) -> None:
-        ttl = self.settings.label_ttl
-        if ttl is not None:
-            self._arrivals += 1
-            heappush(self._deadlines, (time + ttl, which, self._arrivals, id))
-            if len(self._deadlines) > 64 + 2 * (len(self.pending.entries) + len(self.early.entries)):
-                self._rebuild_deadlines()
-
     def earliest(self) -> float:
         """A bound from below on `deadline`, without a look at what was answered since."""
         if not self.live:
             return -INF
-        heap, ttl = self._deadlines, self.settings.idle_ttl
-        due = heap[0][0] if heap else INF
-        return due if ttl is None else min(due, self.last + ttl)
+        label, idle = self.settings.label_ttl, self.settings.idle_ttl
+        due = INF if idle is None else self.last + idle
+        return due if label is None else min(due, self.pending.bound() + label, self.early.bound() + label)
 
     def deadline(self) -> float:
         """When the cell wants to be woken; inf if nothing is due ever.
@@ -174,42 +168,43 @@ class CellState:
         if not self.live:
             self.touch()
         is_held = isinstance(self.marks, InOrder) and len(self.marks) > 0
-        return min(self._label_deadline(), INF if is_held else self.idle_deadline())
+        return min(self._label_deadline()[0], INF if is_held else self.idle_deadline())
 
     def idle_deadline(self) -> float:
         """When the key leaves, if no event comes."""
         ttl = self.settings.idle_ttl
-        return INF if ttl is None else self.last + ttl
+        return INF if ttl is None or self.generation is None else self.last + ttl
 
     def expire(self, clock: float, idle: float, out: list[Output]) -> None:
         """Handle every deadline before `clock`, in order; that of an idle key takes all and ends the generation."""
-        while (due := self._label_deadline()) < clock and due <= idle:
-            _, which, _, id = heappop(self._deadlines)
-            (self.drop_label if which else self.drop_features)(id, due, out)
+        while True:
+            due, drop, id = self._label_deadline()
+            if due >= clock or due > idle:
+                break
+            drop(id, due, out)
         if idle < clock:
             self.clock = max(self.clock, idle)
             self.flush(idle, out)
             out.append(self.snapshot("idle"))
             self.clear()
 
-    def _label_deadline(self) -> float:
-        """The first deadline of what waits; the answered ones leave the heap when they come to its top."""
-        heap, ttl = self._deadlines, self.settings.label_ttl
-        while heap and ttl is not None:
-            due, which, _, id = heap[0]
-            entry = (self.early if which else self.pending).entries.get(id)
-            if entry is not None and entry[0] + ttl == due:
-                return due
-            heappop(heap)
-        return INF
+    def _label_deadline(self) -> tuple[float, Callable[[str, float, list[Output]], None], str]:
+        """The first deadline of what waits, and how it leaves: at equal deadlines features before labels."""
+        ttl = self.settings.label_ttl
+        if ttl is None:
+            return INF, self.drop_features, ""
+        features, label = self.pending.earliest(), self.early.earliest()
+        if label is not None and (features is None or label[0] < features[0]):
+            return label[0] + ttl, self.drop_label, label[1]
+        time, id = features or (INF, "")
+        return time + ttl, self.drop_features, id
 
     def flush(self, time: float, out: list[Output]) -> None:
         """Everything that waits leaves, in order of its event time."""
-        waiting = [(entry[0], FEATURES, id) for id, entry in self.pending.entries.items()]
-        waiting += [(entry[0], LABEL, id) for id, entry in self.early.entries.items()]
-        for _, which, id in sorted(waiting, key=lambda entry: entry[:2]):
-            (self.drop_label if which else self.drop_features)(id, time, out)
-        self._deadlines = []
+        waiting = [(self.pending.time(id), 0, id) for id in self.pending.entries]
+        waiting += [(self.early.time(id), 1, id) for id in self.early.entries]
+        for _, is_label, id in sorted(waiting, key=lambda entry: entry[:2]):
+            (self.drop_label if is_label else self.drop_features)(id, time, out)
 
     def begin(self, time: float) -> None:
         """A generation begins with the event at `time`; or the last one goes on, if it is to be restored."""
@@ -242,25 +237,14 @@ class CellState:
         settings = self.settings
         blob = {number: part.open() for number, part in self._sections.items() if number in _OPENED}
         self.model = Served(settings.kind, blob.get(sections.MODEL))
-        self.pending = Buffer(blob.get(sections.PENDING, b""))
-        self.early = Buffer(blob.get(sections.EARLY, b""))
+        timed = settings.label_ttl is not None
+        self.pending = Buffer(blob.get(sections.PENDING, b""), timed)
+        self.early = Buffer(blob.get(sections.EARLY, b""), timed)
         self.seen = SeenRing(settings.dedupe_size, settings.label_ttl, blob.get(sections.SEEN, b""))
         marks = blob.get(sections.MARKS, b"")
         in_order = settings.order == "sequence"
         self.marks = InOrder(marks, blob.get(sections.WAITING, b"")) if in_order else Marks(marks)
-        self._rebuild_deadlines()
         self.live = True
-
-    def _rebuild_deadlines(self) -> None:
-        """The heap from what really waits: answered entries leave it late otherwise."""
-        ttl = self.settings.label_ttl
-        self._deadlines, self._arrivals = [], 0
-        if ttl is not None:
-            for which, buffer in ((FEATURES, self.pending), (LABEL, self.early)):
-                for id, entry in buffer.entries.items():
-                    self._arrivals += 1
-                    self._deadlines.append((entry[0] + ttl, which, self._arrivals, id))
-            heapify(self._deadlines)
 
     def _adopt(self, data: bytes) -> None:
         """Take over a cell's bytes; only the head is opened."""

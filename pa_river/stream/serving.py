@@ -60,17 +60,20 @@ class Kind:
 class Served:
     """One key's model: bytes until it is used, live then, and again as it was if a call on it fails.
 
-    Our own learners change nothing when they raise. Any other model is rebuilt from its last encoded state and the
-    examples since (measured: cheaper an event than a copy of its transformers, see docs/decisions).
+    Our own learners change nothing when they predict or raise. Any other model is rebuilt from its last encoded state
+    and the calls since (measured: cheaper an event than a copy of its transformers, see docs/decisions/0004). Those are
+    predictions, too: River's StandardScaler, for one, remembers the names it was asked about.
     """
 
-    __slots__ = ("_kind", "_blob", "_live", "_since", "_stale")
+    __slots__ = ("_kind", "_blob", "_live", "_since", "_mark", "_stale")
 
     def __init__(self, kind: Kind, blob: bytes | None = None) -> None:
         self._kind = kind
         self._blob = blob  # the last encoded state; None: the prototype
         self._live: Any = None
-        self._since: list[tuple[Any, Any, float | None, str | None]] = []  # examples, not for atomic models
+        # calls since then on a model that is not atomic: learn (x, y, w, id) or predict (x,)
+        self._since: list[tuple[Any, ...]] = []
+        self._mark = 0  # how many of them were made before the present event
         self._stale = False  # whether the live model is ahead of the bytes
 
     @property
@@ -80,9 +83,20 @@ class Served:
             self._live = self._kind.fresh() if self._blob is None else self._kind.load(self._blob)
         return self._live
 
+    def begin(self) -> None:
+        """An event begins; only models that are not atomic need to know."""
+        if len(self._since) >= 128 + len(self._blob or self._kind.prototype) // 500:
+            self.encode()
+        self._mark = len(self._since)
+
     def predict(self, x: Any) -> tuple[Any, float | None]:
-        """(prediction, score); whatever the model raises, after it was put right."""
-        return self._kind.predict(self._live if self._live is not None else self.live, x)
+        """(prediction, score); whatever the model raises is the caller's, who then calls `undo`."""
+        kind = self._kind
+        said = kind.predict(self._live if self._live is not None else self.live, x)
+        if not kind.atomic:
+            self._since.append((x,))
+            self._stale = True
+        return said
 
     def learn(self, x: Any, y: Any, w: float | None, id: str | None) -> None:
         """Learn one example; whatever the model raises is the caller's, who then calls `undo`."""
@@ -94,18 +108,20 @@ class Served:
             return
         _learn(kind, model, x, y, w, id)
         if not kind.atomic:
-            since = self._since
-            since.append((x, y, w, id))
-            if len(since) >= 64 + len(self._blob or kind.prototype) // 1000:
-                self.encode()
+            self._since.append((x, y, w, id))
 
     def undo(self) -> None:
-        """After a call that raised: the model as it was before that call."""
-        if self._kind.atomic:
+        """After a call that raised: the model as it was before the event."""
+        kind = self._kind
+        if kind.atomic:
             return
         self._live = None
-        for example in self._since:
-            _learn(self._kind, self.live, *example)
+        del self._since[self._mark:]
+        for call in self._since:
+            if len(call) == 1:
+                kind.predict(self.live, *call)
+            else:
+                _learn(kind, self.live, *call)
         self._stale = bool(self._since)
         self.encode()  # the next failure finds nothing to repeat
 
@@ -118,13 +134,13 @@ class Served:
 
     def replace(self, blob: bytes | None) -> None:
         """Serve another state: these bytes, or the prototype."""
-        self._live, self._blob, self._since, self._stale = None, blob, [], False
+        self._live, self._blob, self._since, self._mark, self._stale = None, blob, [], 0, False
 
     def encode(self) -> bytes | None:
         """The model's bytes; None while it is the prototype."""
         if self._stale:
             self._blob = state.dumps(self._live)
-            self._since = []
+            self._since, self._mark = [], 0
             self._stale = False
         return self._blob
 

@@ -6,6 +6,7 @@ import gzip
 import json
 import sqlite3
 from collections import defaultdict
+from contextlib import closing
 
 import pytest
 from river import stream
@@ -61,7 +62,8 @@ def test_predictions_outcomes_and_models_equal_rivers_simulate_qa_to_the_last_bi
     outcomes = defaultdict(list)
     for line in lines(output / "outcomes.jsonl"):
         outcomes[line["key"]].append(line)
-    stored = dict(sqlite3.connect(output / "snapshots.db").execute("SELECT key, model FROM snapshots"))
+    with closing(sqlite3.connect(output / "snapshots.db")) as database:
+        stored = dict(database.execute("SELECT key, model FROM snapshots"))
     checked = 0
     for key, flights in flights_by_key(job).items():
         model, said = MODELS[job](), {}

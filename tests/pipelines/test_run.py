@@ -8,6 +8,7 @@ import random
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -24,12 +25,14 @@ def lines(output, tag):
         return [json.loads(line) for line in file]
 
 
-def models(output):
-    return sqlite3.connect(output / "snapshots.db").execute("SELECT key, version, model, cell FROM snapshots").fetchall()
+def models(output, columns="key, version, model, cell"):
+    with closing(sqlite3.connect(output / "snapshots.db")) as database:
+        return database.execute(f"SELECT {columns} FROM snapshots").fetchall()
 
 
 def write(path, events):
-    path.write_text("".join(event.to_json() + "\n" if isinstance(event, Event) else event + "\n" for event in events))
+    lines = [event.to_json() if isinstance(event, Event) else event for event in events]
+    path.write_text("".join(line + "\n" for line in lines))
     return path
 
 
@@ -151,8 +154,7 @@ def test_a_prediction_whose_label_is_late_leaves_by_its_time_to_live_and_a_silen
     assert ("4", "unlabelled") in [(id, kind) for id, kind, _ in orphans]
     (back,) = [line for line in lines(output, "predictions") if line["id"] == "3"]
     assert (back["score"], back["version"]) == (0.0, 0)  # a new generation: the old one left at 52
-    reasons = sqlite3.connect(output / "snapshots.db").execute("SELECT key, reason, version FROM snapshots").fetchall()
-    assert ("k", "idle", 1) in reasons
+    assert ("k", "idle", 1) in models(output, "key, reason, version")
 
 
 def test_csv_and_json_lines_of_the_same_events_give_the_same_files(tmp_path):

@@ -79,15 +79,53 @@ def test_ids_are_read_back_as_written_whatever_is_in_them(ids):
     assert unpack_ids(pack_ids(ids)) == ids
 
 
-@given(st.dictionaries(st.text(), st.tuples(st.floats(allow_nan=False), st.integers(0, 10), st.tuples(st.booleans()))))
-def test_a_buffer_is_read_back_as_written(entries):
-    buffer = Buffer()
-    for id, (time, size, content) in entries.items():
-        buffer.add(id, time, size, content)
-    again = Buffer(buffer.encode())
-    assert list(again.entries) == list(entries)
-    assert all((again.entries[id][:2], again.content(id)) == (entry[:2], entry[2]) for id, entry in entries.items())
-    assert again.bytes == sum(size for _, size, _ in entries.values())
+ids = st.sampled_from(["1", "2", "3", "", "two\nlines", "ü"])
+
+
+@given(st.lists(st.tuples(ids, st.integers(0, 5).map(float), st.sampled_from(["add", "add", "remove", "bytes"]))))
+def test_a_buffer_is_a_list_of_what_waits_whatever_part_of_it_is_bytes(steps):
+    buffer, plain = Buffer(timed=True), {}
+    for number, (id, time, step) in enumerate(steps):
+        if step == "bytes":
+            buffer = Buffer(buffer.encode(), timed=True)
+        elif step == "remove" and id in plain:
+            buffer.remove(id)
+            del plain[id]
+        elif step == "add" and id not in plain:
+            buffer.add(id, time, number, ({"x": time}, number))
+            plain[id] = (time, number)
+        assert list(buffer.entries) == list(plain)
+        assert buffer.bytes == sum(size for _, size in plain.values())
+        assert all(buffer.time(id) == time for id, (time, _) in plain.items())
+        assert all(buffer.content(id) == ({"x": time}, number) for id, (time, number) in plain.items())
+        first = min(plain.items(), key=lambda entry: entry[1][0], default=None)
+        bound = buffer.bound()
+        assert buffer.earliest() == (first and (first[1][0], first[0]))
+        assert first is None or bound <= first[1][0]
+    assert Buffer(buffer.encode()).encode() == buffer.encode()
+    assert bool(buffer.encode()) == bool(plain)
+
+
+ttls = st.sampled_from([None, 3.0])
+
+
+@given(st.lists(st.tuples(ids, st.integers(0, 9), st.booleans())), st.sampled_from([1, 2, 4]), ttls)
+def test_a_ring_of_seen_ids_is_a_list_cut_by_number_and_age_whatever_part_of_it_is_bytes(steps, size, ttl):
+    ring, plain, clock = SeenRing(size, ttl), [], 0.0
+    for id, number, is_bundle in steps:
+        if is_bundle:
+            ring = SeenRing(size, ttl, ring.encode())
+        clock += number % 3
+        ring.add(id, number % 4, number, -number, clock)
+        plain = [kept for kept in plain if kept[0] != id] + [(id, (number % 4, number, -number, clock))]
+        plain = plain[-size:]
+        while ttl is not None and clock - plain[0][1][3] > ttl:
+            del plain[0]
+        assert ring.ids() == [id for id, _ in plain]
+        assert len(ring) == len(plain)
+        for id, seen in plain:
+            assert ring.get(id, clock) == (seen if ttl is None or clock - seen[3] <= ttl else None)
+    assert SeenRing(size, ttl, ring.encode()).encode() == ring.encode()
 
 
 @given(st.lists(st.integers(0, 3000), max_size=40), st.booleans())
@@ -115,11 +153,11 @@ def test_seen_ids_leave_by_number_and_by_age():
     ring = SeenRing(2, 10.0)
     for at, id in enumerate("abc"):
         ring.add(id, 0, 0, 0, float(at))
-    assert list(SeenRing(2, 10.0, ring.encode()).ids) == ["b", "c"]
+    assert SeenRing(2, 10.0, ring.encode()).ids() == ["b", "c"]
     assert ring.get("b", 11.0) is not None
     assert ring.get("b", 11.5) is None
     ring.add("d", 0, 0, 0, 12.5)
-    assert list(ring.ids) == ["d"]
+    assert ring.ids() == ["d"]
 
 
 def test_digests_know_equal_features_and_labels_and_tell_others_apart():

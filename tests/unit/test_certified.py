@@ -1,0 +1,115 @@
+"""The certificate against sums written out, and its refusals."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from river import preprocessing
+
+import pa_river
+from pa_river import PA, PA1, PA2, RBF, Budget, Certified, PAClassifier, PAMulticlass, PARegressor, PAUniclass
+from tests import strategies
+
+records = strategies.records(st.floats(-5.0, 5.0))
+rules = st.sampled_from([PA(), PA1(0.3), PA2(0.4)])
+U = {"a": 0.5, "b": -1.5, None: 0.25}
+
+
+def written_out(rule, examples):
+    """(left, right, sums) of PAClassifier on a stream, from the paper's formulas."""
+    model, left, right = PAClassifier(rule), 0.0, sum(value**2 for value in U.values())
+    for x, y, w in examples:
+        sign = 1.0 if y else -1.0
+        loss = max(0.0, 1.0 - sign * model.decision_one(x))
+        square = 1.0 + sum(value**2 for value in x.values())
+        tau = {PA: loss / square, PA1: min(getattr(rule, "C", 0.0) * w, loss / square)}.get(type(rule))
+        if tau is None:
+            tau = loss / (square + 0.5 / (rule.C * w))
+        other = max(0.0, 1.0 - sign * (U[None] + sum(U.get(name, 0.0) * value for name, value in x.items())))
+        left, right = left + tau * (2.0 * loss - tau * square), right + 2.0 * tau * other
+        model.learn_one(x, y, w)
+    return left, right, model
+
+
+@given(rule=rules, examples=st.lists(st.tuples(records, st.booleans(), strategies.weights), max_size=10))
+def test_both_sides_are_the_papers_sums_and_the_model_learns_as_without(rule, examples):
+    left, right, plain = written_out(rule, examples)
+    model = Certified(PAClassifier(rule), U)
+    for x, y, w in examples:
+        model.learn_one(x, y, w)
+    assert model.left == pytest.approx(left, rel=1e-9, abs=1e-9)
+    assert model.right == pytest.approx(right, rel=1e-9, abs=1e-9)
+    assert model.left <= model.right * (1.0 + 1e-9)
+    assert pa_river.dumps(model.model) == pa_river.dumps(plain)
+
+
+FREE = Budget(math.inf)
+MODELS = [
+    lambda rule: Certified(PAClassifier(rule), U),
+    lambda rule: Certified(PARegressor(rule, eps=0.2), U),
+    lambda rule: Certified(PAUniclass(rule, eps=1.0), {"a": 0.5}),
+    lambda rule: Certified(PAUniclass(rule, max_radius=3.0), {"a": 0.5, None: 1.5}),
+    lambda rule: Certified(PAClassifier(rule, kernel=RBF(0.2), budget=FREE), [({"a": 1.0}, 0.7), ({}, -0.2)]),
+    lambda rule: Certified(PAUniclass(rule, max_radius=1.0, kernel=RBF(0.2), budget=FREE), [({"a": 1.0}, 1.0)]),
+    lambda rule: Certified(PAMulticlass(rule, labels=(True, False, "rare")), {True: {"a": 1.0}, False: {None: 0.3}}),
+]
+
+
+@pytest.mark.parametrize("build", MODELS)
+@given(rule=rules, examples=st.lists(st.tuples(records, st.booleans()), max_size=12))
+def test_the_left_side_stays_below_the_right_one_and_the_theorem_holds(build, rule, examples):
+    model = build(rule)
+    for x, y in examples:
+        y = 3.0 * y if isinstance(model.model, PARegressor) else y
+        model.learn_one(x, y) if model._supervised else model.learn_one(x)
+        assert model.left <= model.right + 1e-9 * (1.0 + model.right)
+        if (bound := model.bound()) is not None:
+            assert bound.value <= bound.limit + 1e-9 * (1.0 + bound.limit)
+    loaded = pa_river.loads(pa_river.dumps(model))
+    assert (loaded.left, loaded.right, loaded.bound()) == (model.left, model.right, model.bound())
+
+
+def test_a_bound_ends_with_a_weight_other_than_one_and_has_none_without_a_comparator():
+    model = Certified(PAClassifier(PA1(0.5)), U)
+    model.learn_one({"a": 1.0}, False)
+    assert model.bound().of == "large_losses" and model.bound().value == 1
+    model.learn_one({"a": 1.0}, True, 2.0)
+    assert model.bound() is None and model.right is not None
+    assert Certified(PAClassifier()).right is None and Certified(PAClassifier()).bound() is None
+
+
+def test_a_model_that_learned_elsewhere_is_refused():
+    inner = PAClassifier()
+    model = Certified(inner, U)
+    inner.learn_one({"a": 1.0}, True)
+    with pytest.raises(ValueError, match="certificate only"):
+        model.learn_one({"a": 1.0}, True)
+
+
+def test_the_models_attributes_show_through_and_pipelines_take_it():
+    model = Certified(PAClassifier(PA(), learn_intercept=False), {"a": 1.0})
+    model.learn_one({"a": 2.0}, True)
+    assert model.weights == {"a": 0.5} and model.decision_one({"a": 2.0}) == 1.0 and model.version == 1
+    with pytest.raises(AttributeError):
+        model.no_such_name
+    pipeline = preprocessing.StandardScaler() | Certified(PAClassifier())
+    pipeline.learn_one({"a": 1.0}, True)
+    assert pipeline.predict_one({"a": 1.0}) in (True, False)
+
+
+@pytest.mark.parametrize("build, words", [
+    (lambda: Certified(pa_river.AROWClassifier()), "Passive-Aggressive"),
+    (lambda: Certified(PAClassifier(kernel=RBF(), budget=Budget(3))), "support vectors"),
+    (lambda: Certified(PAClassifier(), 3.0), "mapping"),
+    (lambda: Certified(PAClassifier(), {"a": math.nan}), "'a'"),
+    (lambda: Certified(PAClassifier(learn_intercept=False), {None: 1.0}), "intercept"),
+    (lambda: Certified(PAMulticlass(), {"u": {"a": 1.0}}), "labels"),
+    (lambda: Certified(PAUniclass(max_radius=1.0), {"a": 1.0, None: 2.0}), "radius"),
+    (lambda: Certified(PAClassifier(kernel=RBF(), budget=Budget(math.inf)), {"a": 1.0}), "coefficient"),
+])
+def test_what_cannot_be_certified_is_refused_in_words(build, words):
+    with pytest.raises(ValueError, match=words):
+        build()
