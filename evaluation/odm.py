@@ -21,22 +21,22 @@ def build_parser() -> argparse.ArgumentParser:
     """Return the command's parser."""
     parser = argparse.ArgumentParser(
         prog="python -m evaluation.odm", formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Add and delete instances of LIBSVM sets with the incremental optimal margin distribution machine:\n"
+        description="Add and delete instances of LIBSVM sets with the incremental machine:\n"
                     "times against cold and warm retraining, accuracy against retraining and MID-SVM.",
         epilog="examples:\n  python -m evaluation.odm --data ../shared/data\n"
                "  python -m evaluation.odm --data ../shared/data --sets heart,sonar --partitions 2 --output /tmp/odm\n"
                "  python -m evaluation.odm --report   # tables and plots again, from what was measured before",
     )
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of the data sets")
-    parser.add_argument("--output", type=Path, default=Path("docs/odm"), help="where page, plots and measurements go")
+    parser.add_argument("--output", type=Path, default=Path("docs/odm"), help="folder of page, plots, measurements")
     parser.add_argument("--sets", default=",".join(odm_data.SETS), help="names, comma-separated")
     parser.add_argument("--partitions", type=int, default=5)
     parser.add_argument("--rows", type=int, default=10_000, help="larger sets are cut to this many rows at random")
     parser.add_argument("--changes", type=int, default=400, help="varying instances added and deleted at most")
     parser.add_argument("--seconds", type=float, default=20.0,
-                        help="CPU time for each kind of retraining on a partition; beyond it an even sample is retrained")
+                        help="CPU time for each kind of retraining on a partition; beyond it an even sample is taken")
     parser.add_argument("--sizes", default="250,500,1000,2000,4000", help="subset sizes for cost by size; empty: none")
-    parser.add_argument("--report", action="store_true", help="measure nothing, write the page from measurements.json")
+    parser.add_argument("--report", action="store_true", help="measure nothing; the page from measurements.json")
     return parser
 
 
@@ -88,16 +88,22 @@ def _measure(args: argparse.Namespace, name: str, measured: dict[str, Any]) -> N
               f"warm {odm_report.ratio(partitions[-1], 'single', 'warm', 'fast'):.1f}x; "
               f"{time.perf_counter() - begun:.0f} s", flush=True)
     measured["sets"][name] = partitions
-    measured["how"] = (
-        f"Protocol: features in [0, 1], 4:1 split, 75 % of the training part as history, RBF exp(-|x - z|^2 / d), lam and theta "
-        f"(and C of MID-SVM) from the paper's grids by accuracy on a fifth of the history, fitted on at most {odm_protocol.TUNED_ON} "
-        f"instances; {args.partitions} random partitions; sets of more than {args.rows:,} rows cut to that many. Up to {args.changes} "
-        f"varying instances are added and then deleted in the same order, one or five a change. Every method makes the same changes; "
-        f"retraining starts, for the warm one, from the exact multipliers before the change, keeps all kernel values, stops at a "
-        f"residual of {odm_protocol.TOLERANCE:g} or after {odm_protocol.EPOCHS} sweeps, and takes an even sample of the changes where "
-        f"all would need more than {args.seconds:g} s. Thread CPU time, one BLAS thread, methods interleaved in blocks of {odm_protocol.BLOCK} changes; a time "
-        f"includes the kernel values of what comes."
+    measured["how"] = _HOW.format(
+        tuned=odm_protocol.TUNED_ON, partitions=args.partitions, rows=args.rows, changes=args.changes,
+        tolerance=odm_protocol.TOLERANCE, epochs=odm_protocol.EPOCHS, seconds=args.seconds, block=odm_protocol.BLOCK,
     )
+
+
+_HOW = (
+    "Protocol: features in [0, 1], 4:1 split, 75 % of the training part as history, RBF exp(-|x - z|^2 / d), lam and "
+    "theta (and C of MID-SVM) from the paper's grids by accuracy on a fifth of the history, fitted on at most {tuned} "
+    "instances; {partitions} random partitions; sets of more than {rows:,} rows cut to that many. Up to {changes} "
+    "varying instances are added and then deleted in the same order, one or five a change. Every method makes the same "
+    "changes; retraining starts, for the warm one, from the exact multipliers before the change, keeps all kernel "
+    "values, stops at a residual of {tolerance:g} or after {epochs} sweeps, and takes an even sample of the changes "
+    "where all would need more than {seconds:g} s. Thread CPU time, one BLAS thread, methods interleaved in blocks of "
+    "{block} changes; a time includes the kernel values of what comes."
+)
 
 
 def _by_size(args: argparse.Namespace) -> list[dict[str, float]]:
@@ -108,7 +114,7 @@ def _by_size(args: argparse.Namespace) -> list[dict[str, float]]:
 
 
 def _one_thread() -> None:
-    import threadpoolctl
+    import threadpoolctl  # type: ignore[import-untyped]  # comes with scikit-learn
 
     threadpoolctl.threadpool_limits(1)
 

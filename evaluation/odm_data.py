@@ -29,7 +29,7 @@ class Split:
     @property
     def width(self) -> int:
         """Return the number of features, d."""
-        return self.history[0].shape[1]
+        return int(self.history[0].shape[1])
 
 
 def read(folder: Path, name: str) -> tuple[Array, Array]:

@@ -43,7 +43,7 @@ def gram(A: Array, B: Array, width: int) -> Array:
 
 
 def tune(split: Split) -> tuple[float, float, float]:
-    """Return lam and theta of the machine and C of MID-SVM: best on a fifth of the history, the smallest of the best."""
+    """Return lam and theta of the machine, C of MID-SVM: best on a fifth of the history, the smallest of the best."""
     X, y = split.history
     fit = min(TUNED_ON, len(y) * 4 // 5)
     held = slice(fit, fit + max(1, len(y) // 5))
@@ -145,7 +145,7 @@ def _sequence(
             enter: list[float] = []
             for name, (problem, engine) in engines.items():
                 for step in steps:
-                    taken, fresh = 0.0, []
+                    taken, fresh = 0.0, list[int]()
                     if adding:
                         xs, ys = [X[i] for i in chunks[step]], y[list(chunks[step])].tolist()
                         costs = [lam] * len(xs)
@@ -211,7 +211,8 @@ def _accuracies(split: Split, lam: float, theta: float, C: float, alpha: Array) 
     svm = history_of(split, lam, 0.0, room=hundred)
     machine = MIDSVM(svm, C)
     for chunk in _chunks(hundred, BATCH):
-        machine.change(svm.admit([X[i] for i in chunk], y[list(chunk)].tolist(), [C] * len(chunk), [C] * len(chunk)), [])
+        ys, costs = y[list(chunk)].tolist(), [C] * len(chunk)
+        machine.change(svm.admit([X[i] for i in chunk], ys, costs, costs), [])
     found["midsvm 100"] = accuracy(machine.decision(values), labels)
     found["midsvm retrained"] = float(machine.retrained)
     found.setdefault("odm 100", found["odm"])

@@ -22,15 +22,17 @@ def report(records: Records, sizes: Sequence[Mapping[str, float]], how: str) -> 
     """Return the page: `records` maps a set to its partitions, as `odm_protocol.run` returns them."""
     parts = [
         how,
-        "## Time per change\n\nMilliseconds of thread CPU time per change, mean and standard deviation over the partitions of the mean "
-        "over a partition's changes. SID takes one instance a change, BID five.",
+        "## Time per change\n\nMilliseconds of thread CPU time per change, mean and standard deviation over the "
+        "partitions of the mean over a partition's changes. SID takes one instance a change, BID five.",
         _times(records),
-        "## Speedup over retraining\n\nRatio of the same changes' times in the same run; mean and standard deviation over partitions.",
+        "## Speedup over retraining\n\nRatio of the same changes' times in the same run; mean and standard deviation "
+        "over partitions.",
         _speedups(records),
         "## Accuracy\n\nPercent on the test part, mean and standard deviation.",
         _accuracies(records),
-        "## Exactness\n\nThe largest over partitions, relative to the largest multiplier: against the first solution after all was "
-        "added and deleted again (identity), and between the two engines with all added (agreement); and the largest residual.",
+        "## Exactness\n\nThe largest over partitions, relative to the largest multiplier: against the first solution "
+        "after all was added and deleted again (identity), and between the two engines with all added (agreement); and "
+        "the largest residual.",
         _exactness(records),
     ]
     figures: dict[str, Any] = {
@@ -76,22 +78,25 @@ def _times(records: Records) -> str:
             *(_spread([_mean(one, "batch", method) for one in all_]) for method in _METHODS),
         ])
     return table([
-        "set", "m", "d", "S", "lam / theta", "engine", "SID", "SID path", "warm SR", "SR-ODM", "BID", "BID path", "warm BR", "BR-ODM",
+        "set", "m", "d", "S", "lam / theta", "engine", "SID", "SID path", "warm SR", "SR-ODM", "BID", "BID path",
+        "warm BR", "BR-ODM",
     ], rows)
 
 
 def _speedups(records: Records) -> str:
-    pairs = [("single", "cold", "fast"), ("single", "warm", "fast"), ("single", "cold", "path"),
-             ("single", "warm", "path"), ("batch", "cold", "fast"), ("batch", "warm", "fast"), ("batch", "cold", "path")]
+    pairs = [
+        ("single", "cold", "fast"), ("single", "warm", "fast"), ("single", "cold", "path"), ("single", "warm", "path"),
+        ("batch", "cold", "fast"), ("batch", "warm", "fast"), ("batch", "cold", "path"),
+    ]
     rows = []
     for name, all_ in records.items():
         capped = max(one["single"]["capped"]["cold"] for one in all_)
         bid = [5.0 * _mean(one, "single", "fast") / _mean(one, "batch", "fast") for one in all_]
         paths = [5.0 * _mean(one, "single", "path") / _mean(one, "batch", "path") for one in all_]
         rows.append([
-            name, *(_spread([ratio(one, *pair) for one in all_]) for pair in pairs), _spread(bid, 2), _spread(paths, 2),
-            f"{np.mean([one['single']['sweeps']['cold'] for one in all_]):.0f}" + (" (capped)" if capped else ""),
-            f"{np.mean([one['single']['sweeps']['warm'] for one in all_]):.0f}",
+            name, *(_spread([ratio(one, *pair) for one in all_]) for pair in pairs), _spread(bid, 2),
+            _spread(paths, 2), f"{_sweeps(all_, 'cold'):.0f}" + (" (capped)" if capped else ""),
+            f"{_sweeps(all_, 'warm'):.0f}",
         ])
     means = ["geometric mean"]
     for pair in pairs:
@@ -101,6 +106,10 @@ def _speedups(records: Records) -> str:
         "set", "SID / SR", "SID / warm", "SID path / SR", "SID path / warm", "BID / BR", "BID / warm", "BID path / BR",
         "BID over SID", "BID path over SID path", "cold sweeps", "warm sweeps",
     ], rows)
+
+
+def _sweeps(partitions: Sequence[Mapping[str, Any]], kind: str) -> float:
+    return float(np.mean([one["single"]["sweeps"][kind] for one in partitions]))
 
 
 def _average(partitions: Sequence[Mapping[str, Any]], word: str, slow: str, fast: str) -> float:
@@ -143,7 +152,8 @@ def _claims(records: Records) -> list[Row]:
                 for all_ in records.values())
     wins = sum(float(np.mean([one["accuracy"]["odm 100"] - one["accuracy"]["midsvm 100"] for one in all_])) > 0.0
                for all_ in records.values())
-    fastest, mean = least("cold", "fast"), float(np.mean([_average(all_, "single", "cold", "fast") for all_ in records.values()]))
+    fastest = least("cold", "fast")
+    mean = float(np.mean([_average(all_, "single", "cold", "fast") for all_ in records.values()]))
     rows = [
         Row("speedup over retraining, least set", "> 4", f"{fastest[0]:.1f} ({fastest[1]})", fastest[0] > 4.0,
             f"with the paper's path alone {path[0]:.1f} ({path[1]})"),
@@ -161,7 +171,8 @@ def _claims(records: Records) -> list[Row]:
                         ", ".join(f"{name} {value:,.0f}" for name, value in few.items()), min(few.values()) >= 1000.0))
     rows += [
         Row("accuracy against retraining", "nearly none lost", f"at most {apart:.2f} points apart", apart <= 0.1),
-        Row("accuracy above MID-SVM, 100 added", "most sets", f"{wins} of {len(records)} sets", 2 * wins > len(records)),
+        Row("accuracy above MID-SVM, 100 added", "most sets", f"{wins} of {len(records)} sets",
+            2 * wins > len(records)),
     ]
     return rows
 
@@ -196,8 +207,8 @@ def _cumulative(records: Records) -> Any:
 def _boxes(records: Records) -> Any:
     figure, (axis,) = new_figure(max(6.0, 0.8 * len(records)), 3.6)
     axis.boxplot([[one["accuracy"]["odm"] for one in all_] for all_ in records.values()])
-    axis.plot(range(1, len(records) + 1), [np.mean([one["accuracy"]["retrained"] for one in all_]) for all_ in records.values()],
-              "rD", ms=4, label="retrained, mean")
+    retrained = [np.mean([one["accuracy"]["retrained"] for one in all_]) for all_ in records.values()]
+    axis.plot(range(1, len(records) + 1), retrained, "rD", ms=4, label="retrained, mean")
     axis.set_xticks(range(1, len(records) + 1), list(records), rotation=45, ha="right", fontsize=8)
     axis.set_ylabel("test accuracy of ID-ODM, %")
     axis.legend(fontsize=8)

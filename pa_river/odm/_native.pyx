@@ -502,23 +502,27 @@ cdef class FrozenCore:
 
     cdef int _suspects(self, double slack) except -1:
         """Collect in self.todo the slots of C whose margins are not surely in the strip; return how many."""
-        cdef int i, found = 0, kept = 0, r = self.r, j
+        cdef int i, found = 0, kept = 0, r = self.r, j, outside = 0, known
         cdef double gamma, room, estimate, error
         for i in range(self.count):
             if self.side[i] == 0 and (r == 0 or self.limit[i] <= self.drift):
                 self.todo[found] = i
                 found += 1
+            elif self.side[i] == 1 or self.side[i] == -1:
+                outside += 1
         if found == 0:
             return 0
-        if r:
-            self.asked += found
+        # where few are asked for, to look at them costs less than c(w)
+        known = r > 0 and <long long>found * self.count > <long long>outside * r
+        self.asked += found
+        if known:
             self.c[:] = 0.0
             for i in range(self.count):
                 if self.side[i] == 1 or self.side[i] == -1:
                     _axpy(r, self.alpha[i], &self.F[i, 0], &self.c[0])
         for j in range(found):
             i = <int>self.todo[j]
-            if r and self.seen[i] >= 0.0:
+            if known and self.seen[i] >= 0.0:
                 estimate = self.offset[i] + _dot(r, &self.F[i, 0], &self.c[0])
                 error = self.missed[i] * (self.drift - self.seen[i]) + 1e-12
                 room = min(estimate - self.low, self.high - estimate) - error
@@ -527,9 +531,10 @@ cdef class FrozenCore:
                     continue
             gamma = self.margin(i)
             self.looks += 1
-            if r:
+            if known:
                 self.offset[i] = gamma - _dot(r, &self.F[i, 0], &self.c[0])
                 self.seen[i] = self.drift
+            if r:
                 room = min(gamma - self.low, self.high - gamma) - 1e-12
                 self.limit[i] = self.drift + room / self._length(i)
             if gamma < self.low - slack or gamma > self.high + slack:

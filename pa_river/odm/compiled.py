@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 FEATURES = 64
 
 #: Values of H that a pass over the margins inside the strip must read before screening pays.
-_WORTH = 200_000
+_WORTH = 60_000
 
 
 class CompiledFrozenEngine(FrozenEngine):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from river import base
 
-from pa_river import _validate, batch, kernels, labels, state
+from pa_river import _proba, _validate, batch, kernels, labels, state
 from pa_river.features import features
 from pa_river.odm.ledger import Example, Ledger, identity
 from pa_river.odm.problem import Certificate
@@ -185,7 +185,7 @@ class ODMClassifier(base.Classifier):
             Naming row and column; nothing is learned then.
 
         """
-        rows = batch.examples(X, y, w, labels.binary)
+        rows = batch.examples(batch.rows(X), y, w, labels.binary)
         names: Sequence[Any] = [None] * len(rows) if ids is None else list(ids)
         if len(names) != len(rows):
             raise ValueError(f"X has {len(rows)} rows, ids has {len(names)}")
@@ -198,7 +198,7 @@ class ODMClassifier(base.Classifier):
         elif X is None or y is None:
             raise ValueError("unlearn_many takes ids, or X and y")
         else:
-            self._change([], [(phi, label) for phi, label, _ in batch.examples(X, y, None, labels.binary)])
+            self._change([], [(phi, label) for phi, label, _ in batch.examples(batch.rows(X), y, None, labels.binary)])
 
     def update(self, add: Iterable[Sequence[Any]] = (), remove: Iterable[Any] = ()) -> None:
         """Let examples come and leave in one exact step, all or nothing.
@@ -238,10 +238,7 @@ class ODMClassifier(base.Classifier):
 
         It sums to 1 and orders as the score does, but is no calibrated probability: a margin has no scale of its own.
         """
-        score = self.decision_one(x)
-        small = math.exp(-abs(score))  # of a negative number only: never overflows
-        likely, unlikely = 1.0 / (1.0 + small), small / (1.0 + small)
-        return {False: unlikely, True: likely} if score > 0.0 else {False: likely, True: unlikely}
+        return _proba.logistic(self.decision_one(x))
 
     def predict_many(self, X: Any) -> Any:
         """Return the predictions for the rows of X: a Series for a frame, with its index; else an array."""

@@ -23,6 +23,10 @@ FREE, GONE = 2, 3
 _LARGEST = 1e100
 _WILD = f"the kernel gives a value that is not finite, or beyond {_LARGEST:g}, for this example"
 
+#: Cost times kernel value bounds the condition of Q_S; beyond this a solution in doubles would be no solution.
+_STEEPEST = 1e12
+_STEEP = "lam times the kernel value is beyond what finite precision can solve: scale the features or lower lam"
+
 
 class Certificate(NamedTuple):
     """How far a solution can be from the optimum.
@@ -117,7 +121,7 @@ class Problem:
         Raises
         ------
         ValueError
-            If a kernel value is not finite or beyond 1e100.
+            If a kernel value is not finite or beyond 1e100, or one times its cost beyond 1e12.
 
         """
         n, held = len(xs), self.count
@@ -130,6 +134,8 @@ class Problem:
             loops.tame(values, self.side, held, _LARGEST) for values in blocks
         ):
             raise ValueError(_WILD)
+        if n and max(c * max(b, a) for c, b, a in zip(corner.diagonal().tolist(), below, above)) > _STEEPEST:
+            raise ValueError(_STEEP)
         if held + n - reused > self.capacity:
             self._allot(max(32, 2 * self.capacity, held + n - reused))
         del self._free[len(self._free) - reused :]
@@ -148,6 +154,8 @@ class Problem:
         values, corner = rows.row(x, held), rows.norm(x)
         if not (-_LARGEST <= corner <= _LARGEST and loops.tame(values, self.side, held, _LARGEST)):
             raise ValueError(_WILD)
+        if corner * max(below, above) > _STEEPEST:
+            raise ValueError(_STEEP)
         if held == self.capacity and not self._free:
             self._allot(max(32, 2 * held))
         slot = self._free.pop() if self._free else held
