@@ -63,9 +63,9 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    jobs = "; ".join(f"{name}: {job.about}" for name, job in JOBS.items())
+    jobs = " ".join(f"{name}: {job.about}" for name, job in JOBS.items())
     add = parser.add_argument_group("what to read").add_argument
-    add("--job", metavar="NAME", help=f"a job of this package, with its own reader and sample ({jobs})")
+    add("--job", metavar="NAME", help=f"a job of this package, with its own reader and sample. {jobs}")
     add("--input", metavar="FILE", nargs="+", action="extend", type=Path,
         help="JSON lines, or CSV with --columns; plain or .gz; several are read in the order given")
     add("--columns", metavar="MAP",

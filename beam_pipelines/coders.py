@@ -87,7 +87,7 @@ class SnapshotCoder(RecordCoder):
     record = Snapshot
 
 
-class Live(CacheAware):  # type: ignore[misc]  # Beam is not typed
+class Live(CacheAware):
     """A live holder in Beam's state. The SDK weighs what it keeps by walking through it: here is nothing to walk."""
 
     __slots__ = ("holder",)

@@ -20,19 +20,21 @@ class Job:
     reader: Callable[[], Reader]
     sample: Path
     model: str
+    unit: str = ""
 
 
 JOBS = {
     "flights": Job(
-        "will the flight arrive more than 15 minutes late? One model per carrier and origin",
+        "Will the flight arrive more than 15 minutes late? One model per carrier and origin.",
         lambda: Flights("late"),
         _SAMPLES / "flights_2013_01.csv.gz",
         "PAClassifier(PA1(1.0))",
     ),
     "flights_delay": Job(
-        "by how many minutes will it be late?",
+        "By how many minutes will the flight arrive late? One model per carrier and origin.",
         lambda: Flights("delay"),
         _SAMPLES / "flights_2013_01.csv.gz",
         "PARegressor(PA1(1.0))",
+        unit="minutes",
     ),
 }

@@ -6,6 +6,7 @@ nothing. Where the workers are other processes nothing is counted here, and no r
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,18 +22,26 @@ def step(name: str, count: int) -> None:
     _counts[name] = _counts.get(name, 0) + count
 
 
+def count(name: str) -> int:
+    """How many were counted since the bar began."""
+    return _counts.get(name, 0)
+
+
 def total(name: str, count: int) -> None:
     """Say how many there will be."""
     _totals[name] = count
 
 
 @contextmanager
-def bar(name: str, unit: str, every: float = 0.2) -> Iterator[None]:
+def bar(name: str, what: str, unit: str, every: float = 0.2) -> Iterator[None]:
     """Show the count of `name` on stderr while the body runs; silent where stderr is no terminal."""
     _counts.pop(name, None)
     _totals.pop(name, None)
     done = threading.Event()
-    with tqdm(unit=unit, unit_scale=True, disable=None, leave=False) as shown:
+    size = shutil.get_terminal_size()  # 80 by 24 where a terminal tells no size, on which tqdm would show nothing
+    with tqdm(
+        desc=what, unit=unit, unit_scale=True, disable=None, leave=False, ncols=size.columns, nrows=size.lines
+    ) as shown:
 
         def show() -> None:
             while not done.wait(every):

@@ -17,12 +17,14 @@ from beam_pipelines import _quiet  # noqa: F401  isort: skip  (before Beam: it s
 import apache_beam as beam
 from apache_beam.metrics import MetricsFilter
 from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.runners.portability.fn_api_runner import worker_handlers
 
 from beam_pipelines import arguments, options, progress, sinks, sources, summary
 from beam_pipelines.arguments import PROGRAM, ArgumentError
 from beam_pipelines.jobs import JOBS
 from beam_pipelines.learn import NAMESPACE, learn_keyed, typed
 from beam_pipelines.report import write_report
+from beam_pipelines.report.baselines import counterpart
 from pa_river.stream import CellSpec, Rejected, SnapshotStore
 
 
@@ -41,14 +43,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         folder = sinks.prepare(args.output, args.output if args.resume else None)
         build(root, args, spec, reader, folder)
-        with progress.bar("read", "events"), _runner_log(args.verbose), _rare_collections():
+        quiet, rare, plain = _runner_log(args.verbose), _rare_collections(), _no_state_cache()
+        with progress.bar("read", "learning", " events"), quiet, rare, plain:
             result = root.run()
             result.wait_until_finish()
         counted = counts_of(result)
         sinks.publish(folder, args.output)
         arguments.write_fingerprint(args, read_before)
-        took = time.perf_counter() - begun
-        report = None if args.no_report else write_report(args.output)
+        took, events = time.perf_counter() - begun, progress.count("read")
+        report = None if args.no_report else report_of(args, reader)
     except KeyboardInterrupt:
         return _fail("interrupted; what was in the output folder is as it was", 1)
     except Exception as error:  # whatever a runner, a source or a disk raises ends here: in one line, and exit code 1
@@ -56,7 +59,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     finally:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
-    print(summary.table(args.output, took, counted))
+    inputs = ", ".join(path.name for path in args.input)
+    print(f"{args.job or inputs}: {args.model} over {inputs} on {args.runner}\n")
+    print(summary.table(args.output, took, events, counted))
     print(f"\n{args.output}: " + ", ".join(sorted(path.name for path in args.output.iterdir())))
     if report is not None:
         print(f"open {report} in a browser")
@@ -109,6 +114,20 @@ def build(root: beam.Pipeline, args: Namespace, spec: CellSpec, reader: sources.
     )
 
 
+def report_of(args: Namespace, reader: sources.Reader) -> Path:
+    """Write the report, its baselines driven over the same events, which are read once more for it."""
+    job = JOBS.get(args.job)
+    facts = {"input": ", ".join(path.name for path in args.input), "runner": args.runner}
+    read = sources.ReadEvents(args.input, reader, args.order).process(None)
+    batches = (element[1] for element in read if isinstance(element, tuple))
+    return write_report(
+        args.output, progress=True, facts=facts, about=job.about if job else "", unit=job.unit if job else "",
+        # Of a run that went on only the last inputs are at hand, so a rival would see a part of the stream.
+        baseline_events=None if args.resume else (event for batch in batches for _, event in batch),
+        baseline_model=counterpart(options.parse_model(args.model)),
+    )
+
+
 def counts_of(result: Any) -> dict[str, int]:
     """Return what the cells count and put into no record, from the runner's metrics; nothing where it keeps none."""
     found = result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))
@@ -140,6 +159,21 @@ def _rare_collections() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+@contextmanager
+def _no_state_cache() -> Iterator[None]:
+    """Switch off the cache that FnApiRunner's worker has whatever `--max_cache_memory_usage_mb` says.
+
+    It holds live cells, and weighs each value that it reads or writes by a walk through all modules of the process:
+    measured, 1 ms a key and bundle (docs/profile.md). With its size 0 the worker talks to the state directly.
+    """
+    before = worker_handlers.STATE_CACHE_SIZE_MB
+    worker_handlers.STATE_CACHE_SIZE_MB = 0
+    try:
+        yield
+    finally:
+        worker_handlers.STATE_CACHE_SIZE_MB = before
 
 
 def _fail(reason: BaseException | str, code: int) -> int:

@@ -26,8 +26,11 @@ def _lines(path: Path) -> Iterator[_Line]:
             yield decode(line)
 
 
-def table(output: Path, seconds: float, counted: Mapping[str, int]) -> str:
-    """Return the summary of a run: its seconds, its files, and what was counted and put into none of them."""
+def table(output: Path, seconds: float, events: int, counted: Mapping[str, int]) -> str:
+    """Return the summary of a run: its files, its pace, and what was counted and put into no file.
+
+    `events` is 0 where the workers are in other processes, which tell no number here.
+    """
     predicted = Counter(line.key for line in _lines(output / "predictions.jsonl"))
     answered: Counter[str | None] = Counter()
     losses: dict[str | None, list[float]] = {}
@@ -47,12 +50,12 @@ def table(output: Path, seconds: float, counted: Mapping[str, int]) -> str:
         rows.append((f"{len(rest):,} more", *counts, _mean([loss for key in rest for loss in losses.get(key, [])])))
     everything = [loss for found in losses.values() for loss in found]
     rows.append((f"all {len(keys):,}", f"{predicted.total():,}", f"{answered.total():,}", _mean(everything)))
-    events = predicted.total() + answered.total() + rejected.total()
+    rate = f"{events:,} events in {seconds:.1f} s, {events / seconds:,.0f} a second" if events else f"{seconds:.1f} s"
     return "\n".join([
         *_aligned(rows),
         f"orphans: {_parts(orphans)}; rejected: {_parts(rejected)}",
         *([", ".join(f"{name}: {count:,}" for name, count in sorted(counted.items()))] if counted else []),
-        f"{seconds:.1f} s, {events / max(seconds, 1e-9):,.0f} records a second",
+        rate,
     ])  # fmt: skip
 
 

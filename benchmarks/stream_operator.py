@@ -27,11 +27,11 @@ import apache_beam as beam
 from apache_beam.coders import VarIntCoder
 from apache_beam.transforms.userstate import ReadModifyWriteStateSpec
 
-from beam_pipelines import learn, run
+from beam_pipelines import learn, run, summary
 from pa_river.stream import Event, Outcome, Output, Prediction
 
 
-class CountFn(beam.DoFn):  # type: ignore[misc]  # Beam is not typed
+class CountFn(beam.DoFn):
     """What `LearnPerKeyFn` costs without a cell: the same elements in and out, and a counter as state."""
 
     COUNT = ReadModifyWriteStateSpec("count", VarIntCoder())
@@ -77,7 +77,7 @@ def write(path: Path, events: int, features: int, keys: int) -> None:
 def seconds(given: list[str], folder: Path, fn: Any) -> float:
     """CPU seconds of one run, threads included, imports and report left out."""
     shutil.rmtree(folder, ignore_errors=True)
-    with mock.patch.object(learn, "LearnPerKeyFn", fn), mock.patch.object(run.summary, "table", lambda *_: ""):
+    with mock.patch.object(learn, "LearnPerKeyFn", fn), mock.patch.object(summary, "table", lambda *_: ""):
         begun = time.process_time()
         with contextlib.redirect_stdout(io.StringIO()):
             assert run.main([*given, "--output", str(folder), "--no_report"]) == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
@@ -89,11 +88,6 @@ class Buffer:
     def oldest(self) -> str:
         """The id that arrived first."""
         return next(iter(self.entries))
-
-    def bound(self) -> float:
-        """No entry is earlier than this."""
-        time = self._next[0] if self._next is not None else math.inf
-        return min(time, self._heap[0][0]) if self._heap else time
 
     def earliest(self) -> tuple[float, str] | None:
         """Time and id of the earliest entry, of equal ones that which arrived first; entries taken out are passed."""

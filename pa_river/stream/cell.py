@@ -110,8 +110,9 @@ class Cell(CellState):
         if type(time) is not float:  # an int of an event built by hand: stored and written as the float it equals
             time = float(time)
             event = event._replace(time=time)
-        if self.generation is not None and time > self.clock:
-            if self.earliest() < time:
+        if time > self.bound and self.generation is not None and time > self.clock:
+            self.deadline()
+            if self.bound < time:
                 marks = self.marks
                 self.expire(time, self.idle_deadline(), out)
                 if self.generation is None:
@@ -163,7 +164,7 @@ class Cell(CellState):
             segment = segment if early_segment is None else early_segment
         elif y is None and id is not None and kind.supervised:
             out.append(said)
-            self.pending.add(id, event.time, size, (x, prediction, version, w, segment))
+            self.waits(self.pending, id, event.time, size, (x, prediction, version, w, segment))
             while self._is_over(self.pending):
                 self.count("overflow")
                 self.drop_features(self.pending.oldest(), self.clock, out)
@@ -204,7 +205,7 @@ class Cell(CellState):
             except ValueError as error:
                 self.reject(event, "validate", str(error), out)
                 return
-            self.early.add(id, event.time, size, (y, event.w, event.segment))
+            self.waits(self.early, id, event.time, size, (y, event.w, event.segment))
             while self._is_over(self.early):
                 self.count("overflow")
                 self.drop_label(self.early.oldest(), self.clock, out)

@@ -38,7 +38,7 @@ class CellState:
 
     __slots__ = (
         "settings", "key", "news", "model", "pending", "early", "seen", "marks", "clock", "last", "generation",
-        "version", "parent", "counts", "live", "_sections", "_data",
+        "version", "parent", "counts", "live", "bound", "_sections", "_data",
     )
     model: Served
     pending: Buffer  # id -> features, prediction, its version, weight, segment
@@ -52,6 +52,7 @@ class CellState:
     parent: int | None  # the version that the present one grew from; None: the prototype
     counts: dict[str, int]
     live: bool  # whether the sections were opened
+    bound: float  # no deadline is before this: what an event or a timer compares first
     _sections: dict[int, Section]
 
     def __init__(self, settings: Settings, key: str, blob: bytes = b"") -> None:
@@ -152,14 +153,6 @@ class CellState:
         self.orphan("no_features", id, time, y, None, out)
         self.seen.add(id, NO_FEATURES, 0, digest_y(y), time)
 
-    def earliest(self) -> float:
-        """A bound from below on `deadline`, without a look at what was answered since."""
-        if not self.live:
-            return -INF
-        label, idle = self.settings.label_ttl, self.settings.idle_ttl
-        due = INF if idle is None else self.last + idle
-        return due if label is None else min(due, self.pending.bound() + label, self.early.bound() + label)
-
     def deadline(self) -> float:
         """When the cell wants to be woken; inf if nothing is due ever.
 
@@ -167,13 +160,21 @@ class CellState:
         """
         if not self.live:
             self.touch()
-        is_held = isinstance(self.marks, InOrder) and len(self.marks) > 0
-        return min(self._label_deadline()[0], INF if is_held else self.idle_deadline())
+        label, idle = self._label_deadline()[0], self.idle_deadline()
+        self.bound = min(label, idle)
+        return label if isinstance(self.marks, InOrder) and len(self.marks) else self.bound
 
     def idle_deadline(self) -> float:
         """When the key leaves, if no event comes."""
         ttl = self.settings.idle_ttl
         return INF if ttl is None or self.generation is None else self.last + ttl
+
+    def waits(self, buffer: Buffer, id: str, time: float, size: int, content: tuple[Any, ...]) -> None:
+        """Put features or a label where they wait for the other."""
+        buffer.add(id, time, size, content)
+        ttl = self.settings.label_ttl
+        if ttl is not None and time + ttl < self.bound:
+            self.bound = time + ttl
 
     def expire(self, clock: float, idle: float, out: list[Output]) -> None:
         """Handle every deadline before `clock`, in order; that of an idle key takes all and ends the generation."""
@@ -208,6 +209,7 @@ class CellState:
 
     def begin(self, time: float) -> None:
         """A generation begins with the event at `time`; or the last one goes on, if it is to be restored."""
+        self.bound = -INF
         reader = self.settings.reader
         found = None if reader is None else reader.newest(self.key)
         if found is None or not found.cell:
@@ -245,6 +247,7 @@ class CellState:
         in_order = settings.order == "sequence"
         self.marks = InOrder(marks, blob.get(sections.WAITING, b"")) if in_order else Marks(marks)
         self.live = True
+        self.bound = -INF
 
     def _adopt(self, data: bytes) -> None:
         """Take over a cell's bytes; only the head is opened."""

@@ -103,6 +103,7 @@ class Holder:
         self._asleep: dict[str, tuple[float, bytes]] = {}  # next deadline and bytes of cells that no event touched
         self._armed = self._armed_for = _INF  # the timer, and the deadline it was set for
         self._news: dict[str, int] = {}
+        self._is_timeless = settings.label_ttl is None and settings.idle_ttl is None
         if data is not None:
             cells, self._armed = sections.split_cells(data)
             self._armed_for = self._armed - 0.001  # at most: no later deadline than this needs a new timer
@@ -120,6 +121,7 @@ class Holder:
 
     def on_due(self, now: float) -> list[Output]:
         """A timer fired at `now` (event-time seconds): handle what is due before it. A stale one does nothing."""
+        now = float(now)
         if now >= self._armed:
             self._armed = self._armed_for = _INF
         dues = {name: cell.deadline() for name, cell in self._cells.items()}
@@ -148,9 +150,15 @@ class Holder:
         To ask is to arm: set the timer that is returned. A whole number of milliseconds, rounded up, plus one, so that
         a timer cut to milliseconds still fires after the deadline.
         """
-        cells = self._cells.values()
-        if not self._asleep and all([cell.earliest() >= self._armed_for for cell in cells]):
+        if self._is_timeless:
             return None
+        cells = self._cells.values()
+        if not self._asleep:
+            for cell in cells:
+                if cell.bound < self._armed_for:
+                    break
+            else:
+                return None
         due = min([cell.deadline() for cell in cells], default=_INF)
         if self._asleep:
             due = min(due, min(due for due, _ in self._asleep.values()))

@@ -259,9 +259,11 @@ def _no_loss(y: Any, prediction: Any) -> float | None:
 
 
 def _priced(cost: Any, y: Any, prediction: Any) -> float | None:
-    """A mapping {y: {prediction: cost}} or a function of both; None where it has no entry."""
+    """A mapping {y: {prediction: cost}} or a function of both; None where it has no entry, or nothing was predicted."""
     if y == prediction:
         return 0.0
+    if prediction is None:  # untrained: no cost function has to know it
+        return None
     value = cost(y, prediction) if callable(cost) else cost.get(y, {}).get(prediction)
     return None if value is None else _finite(float(value))
 

@@ -6,7 +6,7 @@ import math
 import pickle
 
 import pytest
-from pa_river import PA1, PAClassifier, PARegressor, StateError, labels, loads, state
+from pa_river import PA1, PAClassifier, PACostSensitive, PAMulticlass, PARegressor, StateError, labels, loads, state
 from pa_river.stream import CellSpec, Drift, Event, Orphan, Outcome, Prediction, Rejected, Snapshot, checksum
 from river import preprocessing
 from tests.strategies_stream import Bomb
@@ -459,6 +459,25 @@ def test_a_regressor_is_judged_by_the_absolute_error_and_its_score_is_its_predic
     held = CellSpec(PARegressor()).open("k", None)
     said, outcome = run(held, Event("k", "1", 0.0, A, 3))
     assert (said.prediction, said.score, outcome.y, outcome.loss) == (0.0, 0.0, 3.0, 3.0)
+
+
+@pytest.mark.parametrize("cost", [{"x": {"y": 2.0}, "y": {"x": 5.0}}, lambda y, r: {"x": 2.0, "y": 5.0}[y]])
+def test_a_cost_sensitive_model_is_judged_by_its_cost_and_before_it_knows_a_label_by_none(cost):
+    held = CellSpec(PACostSensitive(cost)).open("k", None)
+    outputs = run(held, *[Event("k", str(at), float(at), A, y) for at, y in enumerate(["x", "y", "x", "x"])])
+    losses = [(o.prediction, o.y, o.loss) for o in outputs if isinstance(o, Outcome)]
+    assert losses[1:3] == [("x", "y", 5.0), ("y", "x", 2.0)]
+    assert held.version() == 4
+    assert callable(cost) == (losses[0] == (None, "x", None))  # a mapping names its labels, so something is predicted
+
+
+def test_a_label_model_scores_by_its_winner():
+    held = CellSpec(preprocessing.StandardScaler() | PAMulticlass()).open("k", None)
+    run(held, Event("k", "1", 0.0, {"a": 1.0}, "x"), Event("k", "2", 1.0, {"a": 3.0}, "y"))
+    (said,) = run(held, ask("3", 2.0, {"a": 5.0}))
+    scaled = held.model()["StandardScaler"].transform_one({"a": 5.0})
+    scores = held.model()["PAMulticlass"].decision_one(scaled)
+    assert (said.prediction, said.score) == (max(scores, key=scores.get), max(scores.values()))
 
 
 def test_a_timer_is_asked_for_once_in_whole_milliseconds_after_the_deadline():
