@@ -124,15 +124,18 @@ def smo(H: Array, slots: NDArray[np.int64], y: Array, alpha: Array, C: float, to
 
 
 def _compiled() -> Any:
-    if os.environ.get("PA_PURE") == "1":
+    wanted = os.environ.get("PA_RIVER_NATIVE", "")
+    if wanted == "0":
         return None
     try:
         return importlib.import_module("pa_river.odm._native")
     except ImportError:
+        if wanted == "1":
+            raise
         return None
 
 
-#: The compiled module, or None: no compiler when this was installed, or `PA_PURE=1`.
+#: The compiled module, or None: no compiler when this was installed, or `PA_RIVER_NATIVE=0`.
 native = _compiled()
 
 if native is not None:

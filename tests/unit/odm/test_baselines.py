@@ -103,7 +103,7 @@ def test_midsvm_keeps_libsvms_solution_while_examples_come_and_leave(m, d, C):
 def test_the_compiled_loops_do_what_the_numpy_ones_do(monkeypatch):
     if loops.native is None:
         pytest.skip("the compiled core was not built")
-    monkeypatch.setenv("PA_PURE", "1")
+    monkeypatch.setenv("PA_RIVER_NATIVE", "0")
     spec = importlib.util.find_spec("pa_river.odm.loops")
     pure = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(pure)

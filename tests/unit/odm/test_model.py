@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -405,3 +406,38 @@ def test_far_off_but_close_examples_keep_their_distance():
     k = np.exp(-1.0)
     expected = np.linalg.solve(np.array([[2.0, -k], [-k, 2.0]]), np.ones(2))
     assert model.alpha == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_machine_stored_by_version_0_1_0_still_loads():
+    model = pa_river.loads((Path(__file__).parents[2] / "states" / "v1_odmclassifier.bin").read_bytes())
+    assert model.ids == ["first", ("row", 2)] and model.max_size == 3 and model.version == 2
+    # no strip: (H + diag(1/2, 1/4)) alpha = 1 with H = [[1, -1], [-1, 2]]
+    assert model.alpha == pytest.approx([1.3684210526315790, 1.0526315789473684], rel=1e-12)
+    model.unlearn_one(id="first")
+    assert model.alpha == pytest.approx([1.0 / 2.25], rel=1e-12)
+
+
+def _window(changes, engine):
+    rng = np.random.default_rng(20)
+    model = ODMClassifier(1000.0, 0.05, kernels.RBF(0.5), max_size=60, engine=engine)
+    worst = 0.0
+    for t in range(changes):
+        x = rng.random(3)
+        model.learn_one(as_dict(x), bool(x.sum() + 0.5 * rng.normal() > 1.5), id=t)
+        if t % 5 == 4:
+            model.unlearn_one(id=t - int(rng.integers(0, 4)))
+        if t % (changes // 50) == 0 or t > changes - 20:
+            certificate = model.certificate()
+            assert abs(certificate.gap) <= 1e-9 * certificate.primal
+            worst = max(worst, certificate.residual)
+    return worst
+
+
+def test_a_stream_of_thousands_of_changes_stays_certified():
+    assert _window(4000, "auto") <= 1e-11
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_stream_of_a_hundred_thousand_changes_stays_certified(engine):
+    assert _window(83_000, engine) <= 1e-11
