@@ -8,10 +8,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaluation import gaussians, teaching
+from evaluation import gaussians, sequences, teaching
 from evaluation.results import Experiment, Result, table, write
 
-EXPERIMENTS: list[Experiment] = [*gaussians.EXPERIMENTS, *teaching.EXPERIMENTS]
+EXPERIMENTS: list[Experiment] = [*gaussians.EXPERIMENTS, *teaching.EXPERIMENTS, *sequences.EXPERIMENTS]
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -124,9 +124,11 @@ class Learner(abc.ABC, Generic[S]):
                     try:
                         if weight:
                             self._learn(phi, label, weight, self._scores(phi))
-                    except ValueError as error:
+                    except Exception as error:  # also what a user's cost or feature map raises: all or nothing
                         undo()
-                        raise ValueError(f"row {row}: {error}") from error
+                        if isinstance(error, ValueError):
+                            raise ValueError(f"row {row}: {error}") from error
+                        raise
 
     def predict_many(self, X: Any) -> Any:
         """Return the predictions for the rows of X: a Series for a frame, with its index; else an array."""
