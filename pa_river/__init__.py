@@ -25,6 +25,6 @@ __all__ = [
     "AROWClassifier", "AROWMulticlass", "Averaged", "AveragedClassifier", "AveragedMultiLabelClassifier",
     "AveragedRegressor", "Budget", "Certified", "Kernel", "Linear", "MIRAClassifier", "MulticlassPerceptron",
     "ODMClassifier", "PA", "PA1", "PA2", "PAClassifier", "PACostSensitive", "PAJoint", "PAMulticlass", "PAMultilabel",
-    "PARegressor", "PASequence", "PAUniclass", "Polynomial", "RBF", "SCWClassifier", "SCWMulticlass", "StateError", "StepRule",
-    "__version__", "dumps", "loads",
+    "PARegressor", "PASequence", "PAUniclass", "Polynomial", "RBF", "SCWClassifier", "SCWMulticlass", "StateError",
+    "StepRule", "__version__", "dumps", "loads",
 ]
