@@ -5,7 +5,7 @@ import numpy as np
 
 cdef extern from *:
     """
-    #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
+    #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
     #define PA_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
     #else
     #define PA_CLONES
