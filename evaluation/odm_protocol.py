@@ -175,7 +175,7 @@ def _sequence(
     scale = float(np.abs(alpha).max(initial=1e-300))
     return {
         "engine": engine.name, "changes": total, "built": built,
-        "ms": {name: values for name, values in times.items()},
+        "ms": {name: [round(value, 5) for value in values] for name, values in times.items()},
         "sweeps": {name: float(np.mean(values)) for name, values in sweeps.items()},
         "capped": {name: float(np.mean(np.array(values) >= EPOCHS)) for name, values in sweeps.items()},
         "identity": float(np.abs(back - alpha).max(initial=0.0)) / scale,
