@@ -5,20 +5,41 @@ import sys
 
 from setuptools import Extension, setup
 
-modules = []
-if os.environ.get("PA_PURE") != "1" and sys.implementation.name == "cpython":
+# Sums keep the order in which they are written: no -ffast-math or part of it. Never -march=native: wheels run anywhere.
+FLAGS = ["/O2"] if os.name == "nt" else ["-O3", "-fno-math-errno"]
+HEADERS = ["pa_river/_arena.h", "pa_river/_arena.pxd", "pa_river/_native.pxd", "pa_river/_rows.h"]
+#: Every compiled module: name, sources, what it includes.
+MODULES = [
+    ("pa_river._arena", ["pa_river/_arena.pyx"], HEADERS),
+    ("pa_river._batch", ["pa_river/_batch.pyx"], HEADERS),
+    ("pa_river._codec", ["pa_river/_codec.pyx"], HEADERS),
+    ("pa_river._native", ["pa_river/_native.pyx"], HEADERS),
+    ("pa_river.odm._native", ["pa_river/odm/_native.pyx"], [], VECTOR),
+]
+REQUIRED = os.environ.get("PA_REQUIRE_NATIVE") == "1"
+
+
+def extensions() -> list[Extension]:
+    """Return the compiled modules, each optional, or none where there is no Cython."""
+    if sys.implementation.name != "cpython":
+        return []
     try:
         from Cython.Build import cythonize
     except ImportError:
-        print("Cython is missing: installing the pure-Python path only")
-    else:
-        flags = ["/O2"] if os.name == "nt" else [
-            "-O3", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math",
-        ]
-        modules = cythonize(
-            [Extension("pa_river.odm._native", ["pa_river/odm/_native.pyx"], extra_compile_args=flags)],
-            build_dir="build/cython",
-        )
-        for module in modules:  # cythonize() drops Extension(optional=True): set it afterwards
-            module.optional = os.environ.get("PA_REQUIRE_NATIVE") != "1"
-setup(ext_modules=modules)
+        if REQUIRED:
+            raise
+        print("Cython is missing: installing the reference only", file=sys.stderr)
+        return []
+    modules: list[Extension] = cythonize(
+        [
+            Extension(name, sources, depends=depends, include_dirs=["pa_river"], extra_compile_args=FLAGS)
+            for name, sources, depends in MODULES
+        ],
+        build_dir="build/cython",
+    )
+    for module in modules:  # cythonize() drops Extension(optional=True): set it afterwards
+        module.optional = not REQUIRED
+    return modules
+
+
+setup(ext_modules=extensions())

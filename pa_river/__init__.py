@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pa_river._compiled import NATIVE
 from pa_river._version import __version__
 from pa_river.averaged import Averaged, AveragedClassifier, AveragedMultiLabelClassifier, AveragedRegressor
 from pa_river.baselines import MIRAClassifier, MulticlassPerceptron
@@ -23,8 +24,8 @@ from pa_river.uniclass import PAUniclass
 
 __all__ = [
     "AROWClassifier", "AROWMulticlass", "Averaged", "AveragedClassifier", "AveragedMultiLabelClassifier",
-    "AveragedRegressor", "Budget", "Certified", "Kernel", "Linear", "MIRAClassifier", "MulticlassPerceptron",
+    "AveragedRegressor", "Budget", "Certified", "Kernel", "Linear", "MIRAClassifier", "MulticlassPerceptron", "NATIVE",
     "ODMClassifier", "PA", "PA1", "PA2", "PAClassifier", "PACostSensitive", "PAJoint", "PAMulticlass", "PAMultilabel",
-    "PARegressor", "PASequence", "PAUniclass", "Polynomial", "RBF", "SCWClassifier", "SCWMulticlass", "StateError",
-    "StepRule", "__version__", "dumps", "loads",
+    "PARegressor", "PASequence", "PAUniclass", "Polynomial", "RBF", "SCWClassifier", "SCWMulticlass", "StateError", "StepRule",
+    "__version__", "dumps", "loads",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 
 from river import base
 
-from pa_river import _loops, _validate, binary, learner, multilabel, regression, rows, state, stores
+from pa_river import _compiled, _loops, _validate, binary, learner, multilabel, regression, rows, state, stores
 from pa_river.features import short
 from pa_river.terms import Features, Term
 
@@ -57,13 +57,16 @@ class Averaged(base.Wrapper, base.Estimator):
         return object.__new__(chosen)
 
     def __init__(self, model: Any):
+        if hasattr(model, "_store"):
+            _compiled.on_reference(model)  # the moves are watched, which the compiled core makes without a call
         ours = isinstance(model, learner.Learner) and isinstance(model, tuple(kind for _, kind in _KINDS))
         if not (ours and type(model._store) in LINEAR):  # a store derived from them moves in another way
             raise ValueError(
                 f"Averaged(model=...) must be a linear learner of pa_river, without a kernel, got {short(model)}"
             )
         self.model = model
-        self._sums: Any = model.clone()._store  # sum over examples of (examples before it, here) * (its move)
+        # sum over examples of (examples before it, here) * (its move)
+        self._sums: Any = _compiled.on_reference(model.clone())._store
         self._start = model.version
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import struct
 import zlib
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pa_river import _river_state
@@ -20,6 +21,9 @@ _VERSION = 1
 _HEADER = struct.Struct("<4sHHI")  # magic, format version, reserved, CRC-32 of the body
 
 _classes: dict[str, type] = {}
+
+#: The compiled core's `dumps` and `loads` for its own models: the same bytes, sooner; None where they do not apply.
+_shortcuts: tuple[Callable[[Any], bytes | None], Callable[[Any], Any]] | tuple[()] = ()
 K = TypeVar("K", bound=type)
 
 
@@ -61,6 +65,9 @@ def dumps(model: Any) -> bytes:
     {'a': 0.5}
 
     """
+    short = _shortcuts[0](model) if _shortcuts else None
+    if short is not None:
+        return short
     body = pack(_encode(model), _encode)
     return _HEADER.pack(_MAGIC, _VERSION, 0, zlib.crc32(body)) + body
 
@@ -82,6 +89,9 @@ def loads(data: bytes, **not_stored: Any) -> Any:
         Nothing large is allocated and no foreign code runs.
 
     """
+    short = _shortcuts[1](data) if _shortcuts and not not_stored else None
+    if short is not None:
+        return short
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise StateError(f"a model's bytes were expected, got {type(data).__name__}")
     view = memoryview(data)

@@ -70,13 +70,6 @@ class MultiStore(Protocol):
         """Take over a state; `StateError` if it is not one."""
 
 
-def single(
-    learn_intercept: bool, kernel: Kernel | None = None, budget: Budget | None = None,
-) -> LinearStore | SupportStore:
-    """Return a new store of one weight vector: by feature name, or by support vectors where there is a kernel."""
-    return LinearStore(learn_intercept) if kernel is None else SupportStore(kernel, learn_intercept, budget)
-
-
 def multi(learn_intercept: bool, kernel: Kernel | None = None, budget: Budget | None = None) -> RowStore | SupportStore:
     """Return a new store of one weight vector a slot: rows by feature name, or support vectors."""
     return RowStore(learn_intercept) if kernel is None else SupportStore(kernel, learn_intercept, budget)

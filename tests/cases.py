@@ -236,3 +236,5 @@ LINEAR = [*BINARY, *REGRESSION, *PROTOTYPES, *SECOND, *AVERAGED, AVERAGED_REGRES
 RIVER = [case for case in ALL if "river" not in case.exceptions and isinstance(case.build(), RIVER_BASES)]
 #: Models with learn_many and predict_many over tables.
 BATCH = [*BINARY, *REGRESSION, *PROTOTYPES, *KERNEL, *BUDGET, *SECOND, *AVERAGED[:2]]
+#: Models on one flat store: those that the compiled core runs.
+LINEAR_STORE = [*BINARY, *REGRESSION]

@@ -22,7 +22,7 @@ FLOORS = [
     ["rows", "support"],
     ["centers", "confidence"],
     ["steps", "batch", "stores", "decode"],
-    ["chain"],
+    ["_compiled", "chain"],
     ["learner"],
     ["prototypes"],
     ["binary", "regression", "uniclass", "multiclass", "multilabel", "cost_sensitive", "baselines", "metrics", "odm"],

@@ -17,7 +17,7 @@ from river import compose, datasets, linear_model, multiclass, preprocessing, tr
 
 import pa_river
 from pa_river import PA2, PAClassifier, PARegressor, StateError, dumps, loads
-from pa_river import state
+from pa_river import _compiled, state
 
 
 def trained():
@@ -130,7 +130,7 @@ def test_a_newer_format_is_refused_in_words():
 
 
 def test_a_weight_that_is_not_finite_is_refused():
-    model = PAClassifier()
+    model = _compiled.on_reference(PAClassifier())
     model._store.weights["a"] = float("nan")
     with pytest.raises(StateError, match="finite"):
         loads(dumps(model))
