@@ -27,7 +27,7 @@ FLOORS = [
     ["_compiled", "chain"],
     ["learner"],
     ["prototypes"],
-    ["binary", "regression", "uniclass", "multiclass", "multilabel", "cost_sensitive", "baselines", "metrics"],
+    ["binary", "regression", "uniclass", "multiclass", "multilabel", "cost_sensitive", "baselines", "metrics", "odm"],
     ["joint", "second_order", "comparators", "sequence", "averaged"],
     ["certified"],
     ["stream"],
