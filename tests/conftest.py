@@ -10,7 +10,7 @@ settings.load_profile("suite")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse a test whose name holds an address: it has another name in each process, which parallel runs cannot bear."""
+    """Refuse a test whose name holds an address: another name in each process, which parallel runs cannot bear."""
     for item in items:
         if " at 0x" in item.nodeid:
             raise pytest.UsageError(f"{item.nodeid}: give the parameter an id of its own")
