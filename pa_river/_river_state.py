@@ -47,7 +47,10 @@ def encode(value: Any) -> tuple[str, Any]:
         return "Pipeline", list(value.steps.items())
     if type(value) is compose.TransformerUnion:
         return "TransformerUnion", list(value.transformers.items())
-    return _class_name(type(value)), dict(value.__dict__)
+    name = _class_name(type(value))
+    if name in _FACTORIES:
+        raise StateError(f"{type(value).__name__} is no model")
+    return name, dict(value.__dict__)
 
 
 def decode(name: Any, content: Any) -> Any:

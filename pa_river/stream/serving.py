@@ -34,6 +34,9 @@ class Kind:
     """
 
     def __init__(self, model: Any) -> None:
+        last = getattr(model, "_last_step", model)
+        if isinstance(model, type) or not (hasattr(last, "predict_one") or hasattr(last, "score_one")):
+            raise ValueError("it is no model that predicts or scores")
         self.prototype = state.dumps(model)
         self.not_stored = state.not_stored(model)
         self.fresh()  # what cannot be read back is refused here, not at the first event

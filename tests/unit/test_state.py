@@ -225,3 +225,9 @@ def test_a_pipeline_that_splits_numbers_from_text_is_stored():
         each.learn_one({"height": 5.0, "colour": "green"}, False)
     assert dumps(loaded) == dumps(model)
     assert set(loaded["PAClassifier"].weights) == {"height", "colour_red", "colour_blue", "colour_green"}
+
+
+@pytest.mark.parametrize("value", ["PAClassifier", 1.0, None, {"a": 1.0}, PAClassifier], ids=repr)
+def test_what_is_no_model_is_not_stored(value):
+    with pytest.raises(StateError):
+        dumps(value)

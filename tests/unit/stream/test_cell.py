@@ -551,6 +551,15 @@ def test_a_setting_that_cannot_work_is_refused_in_words_when_the_job_is_built(se
         spec(**settings)
 
 
+@pytest.mark.parametrize("model", [
+    None, "PAClassifier", PAClassifier, PA1(), preprocessing.StandardScaler(),
+    preprocessing.StandardScaler() | preprocessing.MinMaxScaler(),
+], ids=lambda model: type(model).__name__)
+def test_what_is_no_model_is_refused_when_the_job_is_built(model):
+    with pytest.raises(ValueError, match="no model that predicts or scores"):
+        CellSpec(model)
+
+
 def test_a_model_that_cannot_be_stored_is_refused_by_name():
     class Unknown(PAClassifier):
         pass
