@@ -113,7 +113,7 @@ def search(digits: Digits, count: int) -> tuple[str, list[tuple[str, str, float,
         X, y = SCALINGS[scaling](digits.X[:count]), digits.y[:count]
         runs = one_pass(X[places], [y[place] for place in places.tolist()], digits.kernel,
                         ["PA-I", "Perceptron, uniform"], f"{digits.name}, {scaling}, {order}")
-        tried.append((scaling, order, *(run.error for run in runs.values())))
+        tried.append((scaling, order, runs["PA-I"].error, runs["Perceptron, uniform"].error))
 
     size = min(count, len(digits.y))
     for scaling in SCALINGS:
@@ -135,9 +135,10 @@ def rows_of(digits: Digits, runs: dict[str, Run]) -> list[Row]:
     rows.append(Row(f"{digits.name}: PA, PA-I, PA-II and MIRA below both Perceptrons", "substantially lower",
                     f"at most {worst:.2f} % against at least {best:.2f} %", worst < best))
     late = slice(min(1000, len(digits.y) // 2), None)
-    apart = np.cumsum(runs["Perceptron, uniform"].missed)[late] - np.cumsum(runs["PA-I"].missed)[late]
+    misses = {name: np.cumsum(run.missed)[late] for name, run in runs.items()}
+    apart = int((misses["Perceptron, uniform"] - misses["PA-I"]).min())
     rows.append(Row(f"{digits.name}: PA-I below the Perceptron in every round after {late.start:,}",
-                    "across all rounds", f"fewest errors between them: {int(apart.min())}", bool(apart.min() > 0)))
+                    "across all rounds", f"fewest errors between them: {apart}", apart > 0))
     ratio = error["PA-I"] / error["Perceptron, uniform"]
     published = digits.published["PA-I"] / digits.published["Perceptron, uniform"]
     rows.append(Row(f"{digits.name}: PA-I over the Perceptron", f"{published:.2f} (at most 0.65)", f"{ratio:.3f}",
