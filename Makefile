@@ -1,9 +1,9 @@
 # For those whose fingers type make: each target is the command of the same name of develop.py.
 PYTHON ?= python3
 
-.PHONY: run test lint types unit integration clean
+.PHONY: run test lint types unit integration sanitize clean
 
-run test lint types unit integration:
+run test lint types unit integration sanitize:
 	$(PYTHON) develop.py $@
 
 clean:

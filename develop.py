@@ -3,6 +3,7 @@
     python3 develop.py run [ARGUMENTS]    the main job (arguments go to beam_pipelines.run)
     python3 develop.py test               lint, types, and every test but the slow ones, with a floor of coverage
     python3 develop.py integration        the tests on a real runner and broker
+    python3 develop.py sanitize           a fuzz of the compiled core under AddressSanitizer (needs gcc)
     python3 develop.py lint | types | unit
 """
 
@@ -37,7 +38,8 @@ def environment(extra: str) -> Path:
     """Return the Python of an environment that holds the project and `extra`; made or refreshed where need be."""
     folder = ROOT / f".venv-{extra}"
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    settings = b"".join((ROOT / name).read_bytes() for name in SETTINGS)
+    compiled = sorted(path for ending in ("pyx", "pxd", "h") for path in ROOT.glob(f"pa_river/**/*.{ending}"))
+    settings = b"".join(path.read_bytes() for path in [*(ROOT / name for name in SETTINGS), *compiled])
     stamp, wanted = folder / "installed", hashlib.sha256(settings).hexdigest()
     if stamp.exists() and stamp.read_text() == wanted:
         return python
@@ -79,6 +81,22 @@ def integration(rest: list[str]) -> int:
     return python("test", "-m", "pytest", "-m", "slow", *rest)
 
 
+def sanitize(rest: list[str]) -> int:
+    """Build the compiled core apart, with AddressSanitizer and UBSan, and fuzz it there for a minute."""
+    interpreter, build = environment("test"), ROOT / "build" / "asan"
+    libraries = [subprocess.run(["gcc", f"-print-file-name={name}"], capture_output=True, text=True).stdout.strip()
+                 for name in ("libasan.so", "libstdc++.so")]
+    flags = {"CFLAGS": "-fsanitize=address,undefined -fno-omit-frame-pointer -g -O1", "PA_REQUIRE_NATIVE": "1"}
+    built = subprocess.run(
+        [interpreter, "-m", "pip", "install", "--quiet", "--no-deps", "--upgrade", "--target", str(build), "."],
+        cwd=ROOT, env={**os.environ, **flags},
+    ).returncode
+    checked = {"LD_PRELOAD": " ".join(libraries), "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc",
+               "PA_RIVER_NATIVE": "1", "PYTHONPATH": str(build)}
+    fuzz = [interpreter, str(ROOT / "tests" / "fuzz_core.py"), "--seconds", "60", *rest]
+    return built or subprocess.run(fuzz, cwd=build, env={**os.environ, **checked}).returncode
+
+
 def test(rest: list[str]) -> int:
     """Every check in turn; the first that fails ends it."""
     return lint([]) or types([]) or unit(rest)
@@ -86,6 +104,7 @@ def test(rest: list[str]) -> int:
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "run": run, "test": test, "lint": lint, "types": types, "unit": unit, "integration": integration,
+    "sanitize": sanitize,
 }
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from pa_river._compiled import NATIVE
 from pa_river._version import __version__
+from pa_river.averaged import Averaged, AveragedClassifier, AveragedMultiLabelClassifier, AveragedRegressor
 from pa_river.baselines import MIRAClassifier, MulticlassPerceptron
 from pa_river.binary import PAClassifier
 from pa_river.budget import Budget
@@ -12,15 +14,18 @@ from pa_river.joint import PAJoint
 from pa_river.kernels import RBF, Kernel, Linear, Polynomial
 from pa_river.multiclass import PAMulticlass
 from pa_river.multilabel import PAMultilabel
+from pa_river.odm import ODMClassifier
 from pa_river.regression import PARegressor
 from pa_river.second_order import AROWClassifier, AROWMulticlass, SCWClassifier, SCWMulticlass
+from pa_river.sequence import PASequence
 from pa_river.state import StateError, dumps, loads
 from pa_river.steps import PA, PA1, PA2, StepRule
 from pa_river.uniclass import PAUniclass
 
 __all__ = [
-    "AROWClassifier", "AROWMulticlass", "Budget", "Certified", "Kernel", "Linear", "MIRAClassifier",
-    "MulticlassPerceptron", "PA", "PA1", "PA2", "PAClassifier", "PACostSensitive", "PAJoint", "PAMulticlass",
-    "PAMultilabel", "PARegressor", "PAUniclass", "Polynomial", "RBF", "SCWClassifier", "SCWMulticlass",
-    "StateError", "StepRule", "__version__", "dumps", "loads",
+    "AROWClassifier", "AROWMulticlass", "Averaged", "AveragedClassifier", "AveragedMultiLabelClassifier",
+    "AveragedRegressor", "Budget", "Certified", "Kernel", "Linear", "MIRAClassifier", "MulticlassPerceptron", "NATIVE",
+    "ODMClassifier", "PA", "PA1", "PA2", "PAClassifier", "PACostSensitive", "PAJoint", "PAMulticlass", "PAMultilabel",
+    "PARegressor", "PASequence", "PAUniclass", "Polynomial", "RBF", "SCWClassifier", "SCWMulticlass", "StateError",
+    "StepRule", "__version__", "dumps", "loads",
 ]

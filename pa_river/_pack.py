@@ -50,7 +50,7 @@ def unpack(data: bytes | memoryview, decode_object: Callable[[str, Any], Any] | 
 def pack_names(names: Sequence[Name]) -> bytes:
     """Return feature names as one block: a count, the length of each, the bytes of all."""
     try:
-        blobs = [_name_bytes(name) for name in names]
+        blobs = [name_bytes(name) for name in names]
         lengths = np.fromiter(map(len, blobs), "<u4", len(blobs))
     except (OverflowError, UnicodeEncodeError) as error:
         raise StateError(f"a feature name cannot be stored: {error}") from error
@@ -69,7 +69,7 @@ def unpack_names(block: Any) -> list[Name]:
     if (int(ends[-1]) if count else 0) != len(block) - begin:
         raise StateError("the lengths of the names do not add up")
     bounds = [begin, *(ends + begin).tolist()]
-    return [_name_of(block[first:last]) for first, last in zip(bounds, bounds[1:])]
+    return [name_of(block[first:last]) for first, last in zip(bounds, bounds[1:])]
 
 
 def finite_float(value: Any) -> float:
@@ -88,13 +88,13 @@ def finite_vector(value: Any, ndim: int = 1) -> npt.NDArray[np.float64]:
     return value
 
 
-def _name_bytes(name: Name) -> bytes:
+def name_bytes(name: Name) -> bytes:
     if isinstance(name, str):
         return name.encode("utf-8", "surrogatepass")
     return _NOT_TEXT + pack(name)
 
 
-def _name_of(blob: bytes) -> Name:
+def name_of(blob: bytes) -> Name:
     if blob[:1] != _NOT_TEXT:
         return _text(blob)
     name = unpack(memoryview(blob)[1:])

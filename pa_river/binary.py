@@ -7,7 +7,7 @@ from typing import Any
 
 from river import base
 
-from pa_river import _proba, batch, labels, state
+from pa_river import _compiled, _proba, batch, labels, state
 from pa_river.features import features
 from pa_river.learner import Learner, ScoreLearner
 from pa_river.terms import Features, Term, Violation
@@ -34,7 +34,7 @@ class BinaryLearner(Learner[float]):
 
 
 @state.storable
-class PAClassifier(BinaryLearner, ScoreLearner, base.MiniBatchClassifier):
+class PAClassifier(_compiled.Margin, BinaryLearner, ScoreLearner, base.MiniBatchClassifier):
     """Passive-Aggressive binary classifier: the smallest move that restores a margin of 1.
 
     Parameters

@@ -98,5 +98,8 @@ def _number(name: Name, value: Any) -> float:
 
 def short(value: object) -> str:
     """`repr(value)`, cut for an error message."""
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except ValueError:  # Python prints no int of more than 4,300 digits
+        shown = f"a {type(value).__name__} too long to print"
     return shown if len(shown) <= 80 else shown[:77] + "..."

@@ -6,7 +6,7 @@ import abc
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
-from pa_river import _validate, batch, steps, stores, support
+from pa_river import _compiled, _validate, batch, steps, stores, support
 from pa_river.budget import Budget
 from pa_river.features import features
 from pa_river.kernels import Kernel
@@ -147,9 +147,11 @@ class Learner(abc.ABC, Generic[S]):
                             predicted.append(self._predicted(scores))
                         if weight:
                             self._learn(phi, label, weight, scores)
-                    except ValueError as error:
+                    except Exception as error:  # also what a user's cost or feature map raises: all or nothing
                         undo()
-                        raise ValueError(f"row {row}: {error}") from error
+                        if isinstance(error, ValueError):
+                            raise ValueError(f"row {row}: {error}") from error
+                        raise
 
     def _predict_rows(self, X: Any) -> list[Any]:
         inputs = batch.table(self._inputs(X))
@@ -218,7 +220,7 @@ class ScoreLearner(PALearner[float]):
         self.learn_intercept = _validate.require_bool(owner, "learn_intercept", learn_intercept)
         self.kernel = kernel
         self.budget = budget
-        self._store = stores.single(learn_intercept, kernel, budget)
+        self._store = _compiled.single(learn_intercept, kernel, budget)
 
     @property
     def _mutable_attributes(self) -> set[str]:
@@ -227,9 +229,7 @@ class ScoreLearner(PALearner[float]):
     @property
     def weights(self) -> dict[Name, float]:
         """The learned weights, a fresh dict: name -> weight, without the intercept. A kernel model has `support`."""
-        if isinstance(self._store, stores.LinearStore):
-            return dict(self._store.weights)
-        return self._store.weights(0)
+        return self._store.weights(0) if isinstance(self._store, SupportStore) else dict(self._store.weights)
 
     @property
     def support(self) -> list[tuple[dict[Name, float], float]]:
@@ -239,7 +239,7 @@ class ScoreLearner(PALearner[float]):
     @property
     def intercept(self) -> float:
         """The learned weight of the constant feature; 0.0 if there is none."""
-        return self._store.intercept if isinstance(self._store, stores.LinearStore) else self._store.intercept(0)
+        return self._store.intercept(0) if isinstance(self._store, SupportStore) else self._store.intercept
 
     @property
     def budget_loss(self) -> float:

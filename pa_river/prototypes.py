@@ -100,7 +100,7 @@ class LabelLearner(Learner[list[float]]):
 
     def _get_state(self) -> dict[str, Any]:
         for label in self._known:
-            if not _storable(label):
+            if not storable_label(label):
                 raise state.StateError(f"the label {short(label)} cannot be stored: only str, bytes, int, finite "
                                        f"float, bool and tuples of these can")
         return {**super()._get_state(), "labels": list(self._known)}
@@ -108,7 +108,7 @@ class LabelLearner(Learner[list[float]]):
     def _set_state(self, values: dict[str, Any]) -> None:
         super()._set_state(values)
         known = values["labels"]
-        if not (isinstance(known, list) and all(map(_storable, known))):
+        if not (isinstance(known, list) and all(map(storable_label, known))):
             raise state.StateError("the labels are missing, or one has a type that no label has")
         self._known, self._slots = known, {label: slot for slot, label in enumerate(known)}
         if len(self._slots) != len(known):
@@ -186,8 +186,8 @@ def best(scores: list[float], without: int | None = None) -> int:
     return max((slot for slot in range(len(scores)) if slot != without), key=scores.__getitem__)
 
 
-def _storable(label: Any) -> bool:
+def storable_label(label: Any) -> bool:
     kind = type(label)
     if kind is tuple:
-        return all(map(_storable, label))
+        return all(map(storable_label, label))
     return kind in (str, bytes, int, bool) or (kind is float and math.isfinite(label))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from river import base
 
-from pa_river import _validate, labels, state, steps
+from pa_river import _compiled, _validate, labels, state, steps
 from pa_river.budget import Budget
 from pa_river.kernels import Kernel
 from pa_river.learner import ScoreLearner
@@ -12,7 +12,7 @@ from pa_river.terms import Features, Term, Violation
 
 
 @state.storable
-class PARegressor(ScoreLearner, base.MiniBatchRegressor):
+class PARegressor(_compiled.Tube, ScoreLearner, base.MiniBatchRegressor):
     """Passive-Aggressive regression: the smallest move that brings the prediction within eps of the target.
 
     Parameters

@@ -70,13 +70,6 @@ class MultiStore(Protocol):
         """Take over a state; `StateError` if it is not one."""
 
 
-def single(
-    learn_intercept: bool, kernel: Kernel | None = None, budget: Budget | None = None,
-) -> LinearStore | SupportStore:
-    """Return a new store of one weight vector: by feature name, or by support vectors where there is a kernel."""
-    return LinearStore(learn_intercept) if kernel is None else SupportStore(kernel, learn_intercept, budget)
-
-
 def multi(learn_intercept: bool, kernel: Kernel | None = None, budget: Budget | None = None) -> RowStore | SupportStore:
     """Return a new store of one weight vector a slot: rows by feature name, or support vectors."""
     return RowStore(learn_intercept) if kernel is None else SupportStore(kernel, learn_intercept, budget)
@@ -94,7 +87,8 @@ class LinearStore:
         self.intercept = 0.0
 
     def score(self, phi: Features) -> float:
-        return _loops.finite(_loops.dot(self.weights, phi) + self.intercept)
+        score = _loops.dot(self.weights, phi) + self.intercept
+        return score if score - score == 0.0 else _loops.finite(score)
 
     def norm(self, phi: Features) -> float:
         return _loops.norm(phi, self._extra)

@@ -104,6 +104,15 @@ REGRESSION = [
          X, strategies.targets, bad_y=NOT_A_TARGET, two_y=(3.0, -3.0)),
 ]
 
+MARGIN_DISTRIBUTION = [
+    Case(f"ODMClassifier {name}", build, X, strategies.binary_labels, bad_y=NOT_BINARY, exceptions={
+        "bit-equal": "the state holds examples and multipliers; factors are built anew, equal within 1e-8"})
+    for name, build in {
+        "rbf": lambda: pa_river.ODMClassifier(10.0),
+        "linear window": lambda: pa_river.ODMClassifier(0.01, 0.2, pa_river.Linear(), lam_right=0.1, max_size=5),
+    }.items()
+]
+
 COSTS = {
     y: {r: abs(i - j) * (1.0 + (i < j)) for j, r in enumerate(strategies.LABELS) if r != y}
     for i, y in enumerate(strategies.LABELS)
@@ -188,13 +197,44 @@ UNICLASS = [
          lambda: pa_river.PAUniclass(eps=0.3, kernel=pa_river.RBF(0.1), budget=pa_river.Budget(2)),
          X, st.none(), supervised=False),
 ]
+#: Taggers: x is a list of three records, y of three tags, so that they fit however they are drawn.
+OF_RECORDS = "draws x as one record; tests/properties/test_sequences.py draws sentences"
+TAGGER = {
+    "x": st.lists(X, min_size=3, max_size=3),
+    "y": st.lists(st.sampled_from(["A", "B", 1, ("C", 2)]), min_size=3, max_size=3),
+    "bad_y": ("ABC", None, ["A", "B"], ["A", "B", None], ["A", "B", ["C"]], ["A", "B", float("nan")]),
+    "poison": lambda x, value: [*x[:2], {**x[2], "poisoned": value}],
+    "exceptions": {"number types": OF_RECORDS, "scales": OF_RECORDS},
+}
+SEQUENCES = [
+    *by_rule("PASequence", pa_river.PASequence, **TAGGER),
+    Case("PASequence max_loss", lambda: pa_river.PASequence(pa_river.PA2(0.5), update="max_loss"), **TAGGER),
+    Case("PASequence average", lambda: pa_river.PASequence(pa_river.PA(), average=True), **TAGGER),
+]
+AVERAGED_REGRESSOR = Case("AveragedRegressor", lambda: pa_river.Averaged(pa_river.PARegressor(pa_river.PA1(0.5))),
+                          X, strategies.targets, bad_y=NOT_A_TARGET, two_y=(3.0, -3.0))
+AVERAGED = [
+    Case("AveragedClassifier of PAClassifier", lambda: pa_river.Averaged(pa_river.PAClassifier(pa_river.PA())),
+         X, strategies.binary_labels, bad_y=NOT_BINARY),
+    Case("AveragedClassifier of PAMulticlass", lambda: pa_river.Averaged(pa_river.PAMulticlass()),
+         X, strategies.labels, bad_y=NOT_A_LABEL),
+    Case("AveragedMultiLabelClassifier", lambda: pa_river.Averaged(pa_river.PAMultilabel()),
+         X, strategies.label_sets, bad_y=("spam", {"spam": 2}, {None: True}, ["spam"]),
+         two_y=({"spam": True, 3: False}, {"spam": False, 3: True})),
+]
 
-ALL = [*BINARY, *REGRESSION, *PROTOTYPES, *JOINT, *KERNEL, *BUDGET, *UNICLASS, *SECOND, *CERTIFIED]
-#: Models that move by a step rule along one direction.
-STEPS = [case for case in ALL if hasattr(case.build(), "rule") and case not in (*BUDGET, *UNICLASS, *CERTIFIED)]
+ALL = [
+    *BINARY, *REGRESSION, *PROTOTYPES, *JOINT, *KERNEL, *BUDGET, *UNICLASS, *SECOND, *CERTIFIED, *AVERAGED,
+    AVERAGED_REGRESSOR, *SEQUENCES, *MARGIN_DISTRIBUTION,
+]
+#: Models that move by a step rule along one direction of records; test_sequences.py has the properties of sentences.
+STEPS = [case for case in ALL
+         if hasattr(case.build(), "rule") and case not in (*BUDGET, *UNICLASS, *CERTIFIED, *SEQUENCES)]
 #: Models whose weights are linear in feature names.
-LINEAR = [*BINARY, *REGRESSION, *PROTOTYPES, *SECOND]
+LINEAR = [*BINARY, *REGRESSION, *PROTOTYPES, *SECOND, *AVERAGED, AVERAGED_REGRESSOR]
 #: Models with a River base class: `check_estimator` runs over them.
 RIVER = [case for case in ALL if "river" not in case.exceptions and isinstance(case.build(), RIVER_BASES)]
 #: Models with learn_many and predict_many over tables.
-BATCH = [*BINARY, *REGRESSION, *PROTOTYPES, *KERNEL, *BUDGET, *SECOND]
+BATCH = [*BINARY, *REGRESSION, *PROTOTYPES, *KERNEL, *BUDGET, *SECOND, *AVERAGED[:2]]
+#: Models on one flat store: those that the compiled core runs.
+LINEAR_STORE = [*BINARY, *REGRESSION]

@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import SGDClassifier
 
 import pa_river
-from pa_river import PA, PA1, PA2, PAClassifier
+from pa_river import PA, PA1, PA2, PAClassifier, _compiled
 from tests import oracles, strategies
 
 
@@ -173,7 +173,7 @@ def test_without_intercept_rivers_classifier_agrees():
 
 @given(score=st.floats(-1e300, 1e300))
 def test_probabilities_are_finite_sum_to_one_and_order_as_the_score(score):
-    model = plain(PA())
+    model = _compiled.on_reference(plain(PA()))
     model._store.weights["a"] = score
     proba = model.predict_proba_one({"a": 1.0})
     assert sum(proba.values()) == pytest.approx(1.0, abs=1e-15)

@@ -17,8 +17,10 @@ def _public_learners() -> set[str]:
 
 
 def test_every_public_learner_is_in_the_registry():
-    registered = {type(case.build()).__name__ for case in cases.ALL}
-    assert registered == _public_learners()
+    registered = [type(case.build()) for case in cases.ALL]
+    assert {cls.__name__ for cls in registered} <= _public_learners()
+    # a base that is public too, as Averaged, stands there by what it makes
+    assert _public_learners() <= {kin.__name__ for cls in registered for kin in cls.__mro__}
 
 
 class LabelSets:

@@ -1,0 +1,67 @@
+"""`python -m benchmarks [name...]`: run, print a table, write JSON."""
+
+from __future__ import annotations
+
+from benchmarks import measure
+
+measure.one_thread()  # before numpy and scikit-learn start their threads
+
+import argparse  # noqa: E402
+import dataclasses  # noqa: E402
+import importlib  # noqa: E402
+import json  # noqa: E402
+import sys  # noqa: E402
+import warnings  # noqa: E402
+from collections.abc import Callable, Sequence  # noqa: E402
+from pathlib import Path  # noqa: E402
+
+#: A benchmark joins by its module's `BENCHMARKS`: name -> function(turns) -> rows.
+MODULES = ("online", "batches", "states")
+
+
+def found() -> dict[str, Callable[[int], list[measure.Row]]]:
+    """Return every benchmark by name."""
+    modules = [importlib.import_module(f"benchmarks.{name}") for name in MODULES]
+    return {name: function for module in modules for name, function in module.BENCHMARKS.items()}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the named benchmarks, or all."""
+    known = found()
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(known)}; all if none is given")
+    parser.add_argument("--turns", type=int, default=7, help="turns that the contestants take (7)")
+    parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    args = parser.parse_args(argv)
+    unknown = [name for name in args.names if name not in known]
+    if unknown:
+        print(f"benchmarks: no benchmark is called {unknown[0]!r}; there are {', '.join(known)}", file=sys.stderr)
+        return 2
+    warnings.simplefilter("ignore")  # scikit-learn announces what it will rename
+    machine = measure.machine()
+    print(", ".join(f"{name} {value}" for name, value in machine.items()))
+    results = {}
+    for name in args.names or known:
+        results[name] = rows = known[name](args.turns)
+        for row in rows:
+            print(_line(row), flush=True)
+    report = {"machine": machine, "turns": args.turns,
+              "results": {name: [dataclasses.asdict(row) for row in rows] for name, rows in results.items()}}
+    if args.json:
+        args.json.write_text(json.dumps(report, indent=1) + "\n")
+    return 0
+
+
+def _line(row: measure.Row) -> str:
+    parts = [f"{row.what:<72}"]
+    for peer, ratio in row.ratios.items():
+        low, high = row.spread.get(peer, (ratio, ratio))
+        parts.append(f"{ratio:6.1f}x {peer} ({low:.1f} to {high:.1f})")
+    parts += [f"{name} {value:.3g} us" for name, value in row.micros.items()]
+    parts += [f"{name} {value:.1f}" for name, value in row.figures.items()]
+    parts += [f"[{name}: {reason}]" for name, reason in row.skipped.items()]
+    return "  ".join(parts)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

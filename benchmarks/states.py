@@ -1,0 +1,113 @@
+"""What a model costs between two events: decode, learn, encode; and the memory of one that stays."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from river import linear_model
+
+import pa_river
+from benchmarks import data
+from benchmarks.measure import Contestant, Row, compare, needs
+
+#: weights of the model, features of the event
+SIZES = ((10, 10), (100, 100), (1000, 20), (1000, 100), (100_000, 100))
+
+
+def cycle(turns: int) -> list[Row]:
+    """decode + predict + learn + encode of one event, against a cloudpickled River model."""
+    rows = []
+    for weights, features in SIZES:
+        rounds = max(3, 20_000 // weights)
+        x = {f"feature{j}": 1.0 + j % 3 for j in range(features)}
+        ours = pa_river.PAClassifier()
+        ours.learn_one({f"feature{j}": 1.0 for j in range(weights)}, True)
+        theirs = linear_model.PAClassifier(C=1.0, mode=1)
+        theirs.learn_one({f"feature{j}": 1.0 for j in range(weights)}, True)
+
+        def native() -> Callable[[], int]:
+            def run() -> int:
+                blob = pa_river.dumps(ours)
+                for turn in range(rounds):
+                    model = pa_river.loads(blob)
+                    model.step(x, turn % 2 == 0)
+                    blob = pa_river.dumps(model)
+                return rounds
+            return run
+
+        def cloud() -> Contestant:
+            import cloudpickle  # type: ignore[import-untyped]
+
+            def prepare() -> Callable[[], int]:
+                def run() -> int:
+                    blob = cloudpickle.dumps(theirs)
+                    for turn in range(rounds):
+                        model = cloudpickle.loads(blob)
+                        model.predict_one(x)
+                        model.learn_one(x, turn % 2 == 0)
+                        blob = cloudpickle.dumps(model)
+                    return rounds
+                return run
+            return prepare
+
+        rows.append(compare(f"decode + learn + encode, {weights} weights, {features} features", "ours", {
+            "ours": native, "river, cloudpickle": needs("cloudpickle", cloud)}, turns))
+    return rows
+
+
+def memory(turns: int) -> list[Row]:
+    """Bytes a weight of a model that stays in memory, against a Python dict of the same names."""
+    rows = []
+    for count in (100, 10_000, 1_000_000):
+        model, weights = pa_river.PAClassifier(), {}
+        for begin in range(0, count, 100):
+            x = {f"feature{j}": 1.0 for j in range(begin, min(begin + 100, count))}
+            model.learn_one(x, begin % 200 == 0)
+            weights.update(dict.fromkeys(x, 0.0))
+        # what a dict holds, each object rounded to 16 bytes as Python's allocator does
+        objects = (size for name in weights for size in (sys.getsizeof(name), sys.getsizeof(0.0)))
+        held = sum(-(-size // 16) * 16 for size in objects) + sys.getsizeof(weights)
+        own = sys.getsizeof(model._store) if pa_river.NATIVE else held
+        packed = sys.getsizeof(pa_river.loads(pa_river.dumps(model))._store) if pa_river.NATIVE else held
+        rows.append(Row(
+            f"bytes a weight, {count} names", ratios={"dict": held / own, "dict, ours just loaded": held / packed},
+            figures={"ours": own / count, "ours just loaded": packed / count, "dict": held / count}))
+    return rows
+
+
+def linear_cost(turns: int) -> list[Row]:
+    """Time a step against the width of the record and the size of the model: both curves must stay flat a feature."""
+    rows = []
+    for width in (10, 100, 1000, 10_000):
+        stream = data.records(max(20, 40_000 // width), width)
+
+        def ours() -> Callable[[], int]:
+            step = pa_river.PAClassifier().step
+
+            def run() -> int:
+                for x, y in stream:
+                    step(x, y)
+                return len(stream) * width
+            return run
+
+        rows.append(compare(f"step, time a feature, d={width}", "ours", {"ours": ours}, turns))
+    for names in (100, 10_000, 1_000_000):
+        model = pa_river.PAClassifier()
+        for begin in range(0, names, 1000):
+            model.learn_one({f"feature{j}": 1.0 for j in range(begin, min(begin + 1000, names))}, begin % 2000 == 0)
+        stride = max(1, names // 100)
+        records = [({f"feature{(j * stride + i) % names}": 1.0 for j in range(100)}, i % 2 == 0) for i in range(500)]
+
+        def large() -> Callable[[], int]:
+            def run() -> int:
+                for x, y in records:
+                    model.step(x, y)
+                return len(records) * 100
+            return run
+
+        rows.append(compare(f"step, time a feature, d=100, model of {names} names", "ours", {"ours": large}, turns))
+    return rows
+
+
+BENCHMARKS = {"cycle": cycle, "memory": memory, "linear_cost": linear_cost}

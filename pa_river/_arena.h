@@ -1,0 +1,208 @@
+/* The arena: an open-addressed map from the bytes of a feature's name to its weight, without one Python object a name.
+
+   entries  {begin, hash, weight}, in order of arrival; entries[count].begin closes the last name
+   table    entry number + 1, or 0; linear probing, at most two thirds full, a power of two long
+   blob     the bytes of all names, one after the other
+
+   A function that cannot get memory returns -1 and has changed nothing. No Python is called here. */
+#ifndef PA_RIVER_ARENA_H
+#define PA_RIVER_ARENA_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(_MSC_VER)
+#include <intrin.h>
+#endif
+
+typedef struct { uint32_t begin, hash; double weight; } ArenaEntry;
+
+typedef struct {
+    ArenaEntry *entries;
+    uint32_t *table;
+    uint8_t *blob;
+    uint32_t count, room, mask;
+    size_t used, size;
+} Arena;
+
+/* Slots are int32 and offsets uint32: beyond these a model of one process is no longer the right tool. */
+#define ARENA_MOST_NAMES ((size_t)1 << 30)
+#define ARENA_MOST_BYTES ((size_t)UINT32_MAX)
+
+static uint32_t arena_no_table[1] = {0}; /* what an empty arena probes, so that a look-up has no special case */
+
+static inline uint64_t arena_mix(uint64_t a, uint64_t b) {
+#if defined(_MSC_VER) && defined(_M_X64)
+    uint64_t high, low = _umul128(a, b, &high);
+    return low ^ high;
+#elif defined(_MSC_VER)
+    return (a * b) ^ __umulh(a, b);
+#else
+    __uint128_t product = (__uint128_t)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+#endif
+}
+
+/* In the manner of wyhash: 8 bytes a multiplication, the last 8 (overlapping) at the end. The seed differs between
+   processes (see _native.pyx), so nobody can choose names that collide; no result depends on it. */
+static inline uint32_t arena_hash(const uint8_t *text, size_t length, uint64_t seed) {
+    uint64_t h = seed ^ (0x9E3779B97F4A7C15ull * (length + 1)), v;
+    if (length >= 8) {
+        for (size_t i = 0; i + 8 < length; i += 8) {
+            memcpy(&v, text + i, 8);
+            h = arena_mix(h ^ v, 0xA0761D6478BD642Full);
+        }
+        memcpy(&v, text + length - 8, 8);
+    } else if (length >= 4) {
+        uint32_t first, last;
+        memcpy(&first, text, 4);
+        memcpy(&last, text + length - 4, 4);
+        v = ((uint64_t)first << 32) | last;
+    } else {
+        v = 0;
+        for (size_t i = 0; i < length; i++) v = (v << 8) | text[i];
+    }
+    h = arena_mix(h ^ v, 0xE7037ED1A0B428DBull);
+    return (uint32_t)(h ^ (h >> 32));
+}
+
+static inline size_t arena_length(const Arena *a, uint32_t slot) {
+    return a->entries[slot + 1].begin - a->entries[slot].begin;
+}
+
+/* The slot of a name, or -1. */
+static inline int32_t arena_find(const Arena *a, const uint8_t *text, size_t length, uint32_t hash) {
+    for (uint32_t at = hash & a->mask, slot; (slot = a->table[at]) != 0; at = (at + 1) & a->mask) {
+        const ArenaEntry *entry = &a->entries[--slot];
+        if (entry->hash == hash && entry[1].begin - entry->begin == length
+            && memcmp(a->blob + entry->begin, text, length) == 0)
+            return (int32_t)slot;
+    }
+    return -1;
+}
+
+static inline void arena_seat(uint32_t *table, uint32_t mask, uint32_t hash, uint32_t slot) {
+    uint32_t at = hash & mask;
+    while (table[at]) at = (at + 1) & mask;
+    table[at] = slot + 1;
+}
+
+static inline void arena_open(Arena *a) {
+    memset(a, 0, sizeof *a);
+    a->table = arena_no_table;
+}
+
+static inline void arena_close(Arena *a) {
+    if (a->table != arena_no_table) free(a->table);
+    free(a->entries);
+    free(a->blob);
+    arena_open(a);
+}
+
+static inline int arena_retable(Arena *a, size_t names) {
+    size_t length = 8;
+    while (length * 2 < names * 3) length *= 2;
+    uint32_t *table = (uint32_t *)calloc(length, sizeof *table);
+    if (table == NULL) return -1;
+    for (uint32_t slot = 0; slot < a->count; slot++)
+        arena_seat(table, (uint32_t)(length - 1), a->entries[slot].hash, slot);
+    if (a->table != arena_no_table) free(a->table);
+    a->table = table;
+    a->mask = (uint32_t)(length - 1);
+    return 0;
+}
+
+/* Make room for that many more names and bytes, so that the next insertions cannot fail. `exact`: no reserve for more,
+   as a model that was just loaded seldom grows. */
+static inline int arena_reserve(Arena *a, size_t names, size_t bytes, int exact) {
+    size_t count = a->count + names, used = a->used + bytes;
+    if (count > ARENA_MOST_NAMES || used > ARENA_MOST_BYTES) return -1;
+    if (count > a->room || a->entries == NULL) {
+        size_t room = exact ? count : count + count / 4 + 4;
+        if (room > ARENA_MOST_NAMES) room = ARENA_MOST_NAMES;
+        ArenaEntry *entries = (ArenaEntry *)realloc(a->entries, (room + 1) * sizeof *entries);
+        if (entries == NULL) return -1;
+        if (a->entries == NULL) entries[0].begin = 0;
+        a->entries = entries;
+        a->room = (uint32_t)room;
+    }
+    if (used > a->size || a->blob == NULL) {
+        size_t size = exact ? used : used + used / 4 + 32;
+        if (size > ARENA_MOST_BYTES) size = ARENA_MOST_BYTES;
+        uint8_t *blob = (uint8_t *)realloc(a->blob, size ? size : 1);
+        if (blob == NULL) return -1;
+        a->blob = blob;
+        a->size = size;
+    }
+    if (count * 3 > ((size_t)a->mask + 1) * 2) return arena_retable(a, exact ? count : count + count / 4);
+    return 0;
+}
+
+/* Add a name that is not there yet, after `arena_reserve`. */
+static inline int32_t arena_insert(Arena *a, const uint8_t *text, size_t length, uint32_t hash, double weight) {
+    uint32_t slot = a->count++;
+    memcpy(a->blob + a->used, text, length);
+    a->used += length;
+    a->entries[slot].hash = hash;
+    a->entries[slot].weight = weight;
+    a->entries[slot + 1].begin = (uint32_t)a->used;
+    arena_seat(a->table, a->mask, hash, slot);
+    return (int32_t)slot;
+}
+
+/* Add a name after `arena_reserve`, or return -1 where it is there already: one look-up for both. */
+static inline int32_t arena_add(Arena *a, const uint8_t *text, size_t length, uint32_t hash, double weight) {
+    uint32_t at = hash & a->mask, slot;
+    for (; (slot = a->table[at]) != 0; at = (at + 1) & a->mask) {
+        const ArenaEntry *entry = &a->entries[--slot];
+        if (entry->hash == hash && entry[1].begin - entry->begin == length
+            && memcmp(a->blob + entry->begin, text, length) == 0)
+            return -1;
+    }
+    slot = a->count++;
+    memcpy(a->blob + a->used, text, length);
+    a->used += length;
+    a->entries[slot].hash = hash;
+    a->entries[slot].weight = weight;
+    a->entries[slot + 1].begin = (uint32_t)a->used;
+    a->table[at] = slot + 1;
+    return (int32_t)slot;
+}
+
+/* Forget the names that came after the first `count`: what undoes a refused batch. */
+static inline void arena_truncate(Arena *a, uint32_t count) {
+    if (count >= a->count) return;
+    a->count = count;
+    a->used = a->entries[count].begin;
+    memset(a->table, 0, ((size_t)a->mask + 1) * sizeof *a->table);
+    for (uint32_t slot = 0; slot < count; slot++)
+        arena_seat(a->table, a->mask, a->entries[slot].hash, slot);
+}
+
+static inline int arena_copy(Arena *to, const Arena *from) {
+    Arena copy;
+    arena_open(&copy);
+    if (from->count) {
+        if (arena_reserve(&copy, from->count, from->used, 1) < 0) {
+            arena_close(&copy);
+            return -1;
+        }
+        memcpy(copy.entries, from->entries, ((size_t)from->count + 1) * sizeof *copy.entries);
+        memcpy(copy.blob, from->blob, from->used);
+        copy.count = from->count;
+        copy.used = from->used;
+        for (uint32_t slot = 0; slot < copy.count; slot++)
+            arena_seat(copy.table, copy.mask, copy.entries[slot].hash, slot);
+    }
+    arena_close(to);
+    *to = copy;
+    return 0;
+}
+
+static inline size_t arena_bytes(const Arena *a) {
+    return (a->room ? (size_t)(a->room + 1) * sizeof *a->entries : 0) + a->size
+        + (a->table == arena_no_table ? 0 : ((size_t)a->mask + 1) * sizeof *a->table);
+}
+
+#endif

@@ -1,0 +1,81 @@
+"""Which core runs the hot loops: the compiled one where it was built, else the reference. Chosen once, at import.
+
+`PA_RIVER_NATIVE=1` makes a missing core an ImportError, `PA_RIVER_NATIVE=0` takes the reference even where the core is.
+A model keeps the core it was built with, in its store: `on_reference(model)` moves one to the reference.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pa_river import state
+from pa_river.budget import Budget
+from pa_river.kernels import Kernel
+from pa_river.stores import LinearStore
+from pa_river.support import SupportStore
+
+_WANTED = os.environ.get("PA_RIVER_NATIVE", "")
+if _WANTED not in ("", "0", "1"):
+    raise ImportError(f"PA_RIVER_NATIVE must be 0 or 1, got {_WANTED!r}")
+
+T = TypeVar("T")
+
+
+def linear_store(learn_intercept: bool) -> LinearStore:
+    """Return an empty store of one weight a name; the compiled one where there is a core."""
+    return _STORE(learn_intercept)
+
+
+def single(
+    learn_intercept: bool, kernel: Kernel | None = None, budget: Budget | None = None,
+) -> LinearStore | SupportStore:
+    """Return a new store of one weight vector: by feature name, or by support vectors where there is a kernel."""
+    return linear_store(learn_intercept) if kernel is None else SupportStore(kernel, learn_intercept, budget)
+
+
+def restored_store(learn_intercept: bool, values: dict[str, Any]) -> LinearStore:
+    """Return a store with this state: how a copy or pickle of a compiled store comes back on any machine."""
+    store = linear_store(learn_intercept)
+    store.set_state(values)
+    return store
+
+
+def on_reference(model: T) -> T:
+    """Return `model` itself, from now on run by the reference, if it was run by the compiled core.
+
+    What parity is measured against, and what watches moves that the compiled core makes without a call.
+    """
+    compiled = model._store  # type: ignore[attr-defined]
+    if type(compiled) is not _STORE or _STORE is LinearStore:
+        return model
+    store = LinearStore(bool(compiled._extra))
+    store.set_state(compiled.get_state())
+    model._store = store  # type: ignore[attr-defined]
+    return model
+
+
+_STORE = LinearStore
+NATIVE = False
+
+if TYPE_CHECKING:
+    class Margin:
+        """Bases that bring compiled methods; empty where there is no core."""
+
+    class Tube:
+        """The same, for regression."""
+else:
+    try:
+        if _WANTED == "0":
+            raise ImportError("the reference is wanted")
+        from pa_river import _codec
+        from pa_river._arena import ArenaStore as _STORE
+        from pa_river._native import Margin, Tube
+
+        NATIVE = True
+        state._shortcuts = (_codec.dumps, _codec.loads)
+    except ImportError:
+        if _WANTED == "1":
+            raise
+        Margin = type("Margin", (), {})
+        Tube = type("Tube", (), {})

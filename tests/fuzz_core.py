@@ -1,0 +1,130 @@
+"""A fuzz of the compiled core for AddressSanitizer or valgrind: `python3 develop.py sanitize`, or by hand
+
+    python tests/fuzz_core.py --seconds 60 --seed 1
+
+Random calls on random models, hostile states among them, each compared with the reference. No pytest and no hypothesis
+in here: under a sanitizer they would take most of the time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import math
+import random
+import struct
+import time
+import zlib
+from typing import Any
+
+import numpy as np
+
+import pa_river
+from pa_river import _compiled
+
+VALUES = (0.0, -0.0, 1.0, -2.5, 1e200, -1e-200, 5e-324, 1.7e308, math.nan, math.inf, True, 3, -7, 2**70, 10**400,
+          None, "red", np.float64(2.5), np.float32(1.5), [1.0])
+NAMES = ("", "a", "b", "ü", "\ud800", "x" * 500, 0, 1, -1, 2**62, 2**63, -(2**64), b"", b"bytes", (), ("a", (b"b", 2)),
+         True, np.int64(9), 1.5, None)
+
+
+def name(rng: random.Random) -> Any:
+    kind = rng.random()
+    if kind < 0.2:
+        return rng.choice(NAMES)
+    return rng.randrange(400) if kind < 0.4 else f"name {rng.randrange(2000)}"
+
+
+def record(rng: random.Random) -> dict[Any, Any]:
+    odd = rng.random() < 0.3
+    return {
+        name(rng): rng.choice(VALUES) if odd and rng.random() < 0.2 else rng.gauss(0.0, 1.0)
+        for _ in range(rng.choice((0, 1, 2, 5, 20, 200)))
+    }
+
+
+def damaged(rng: random.Random, data: bytes) -> bytes:
+    """`data` with a few bytes changed, cut or doubled; half of the time with a checksum that fits again."""
+    body = bytearray(data[12:])
+    for _ in range(rng.randrange(1, 4)):
+        at = rng.randrange(len(body))
+        kind = rng.random()
+        if kind < 0.5:
+            body[at] ^= 1 << rng.randrange(8)
+        elif kind < 0.7:
+            body[at:at + 4] = struct.pack("<I", rng.choice((0, 1, 2**16, 2**31, 2**32 - 1)))
+        elif kind < 0.85:
+            del body[at:at + rng.randrange(1, 9)]
+        else:
+            body[at:at] = body[at:at + rng.randrange(1, 30)]
+        body = body or bytearray(b"N")
+    checksum = zlib.crc32(body) if rng.random() < 0.8 else rng.randrange(2**32)
+    return data[:8] + struct.pack("<I", checksum) + bytes(body)
+
+
+def attempt(call: Any, *args: Any) -> Any:
+    try:
+        return call(*args)
+    except ValueError:
+        return "refused"
+
+
+def compare(model: Any, twin: Any) -> None:
+    ours, theirs = model.weights, twin.weights
+    assert list(ours) == list(theirs), "the names differ"
+    for key, weight in ours.items():
+        assert math.isclose(weight, theirs[key], rel_tol=1e-9, abs_tol=1e-9), (key, weight, theirs[key])
+    assert model.version == twin.version
+
+
+def session(rng: random.Random) -> None:
+    """One model's life, and its twin's on the reference; the twin takes over the state now and then, so that rounding
+    cannot pile up until a passive round here is an active one there."""
+    build = rng.choice((pa_river.PAClassifier, pa_river.PARegressor))
+    rule = rng.choice((None, pa_river.PA(), pa_river.PA1(0.1), pa_river.PA2(0.3)))
+    model = build(rule, learn_intercept=rng.random() < 0.5)
+    for _ in range(rng.randrange(1, 60)):
+        twin = _compiled.on_reference(pa_river.loads(pa_river.dumps(model)))
+        x, w = record(rng), rng.choice((1.0, 1.0, 1.0, 0.0, 2, -1.0, math.nan))
+        y = rng.choice((True, False, 2)) if build is pa_river.PAClassifier else rng.choice((1.0, -3.0, 1e308, "y"))
+        kind = rng.random()
+        if kind < 0.6:
+            call = rng.choice(("learn_one", "step"))
+            ours, theirs = attempt(getattr(model, call), x, y, w), attempt(getattr(twin, call), x, y, w)
+            assert (ours == "refused") == (theirs == "refused"), (ours, theirs)
+        elif kind < 0.7:
+            attempt(model.predict_one, x), attempt(model.decision_one, x)
+        elif kind < 0.75:
+            model, twin = copy.deepcopy(model), copy.deepcopy(twin)
+        elif kind < 0.85:
+            X = np.array([[rng.gauss(0.0, 1.0) for _ in range(5)] for _ in range(7)])
+            if rng.random() < 0.3:
+                X[rng.randrange(7), rng.randrange(5)] = rng.choice((math.nan, math.inf, 1e308, 0.0))
+            Y = [y] * 7
+            assert (attempt(model.learn_many, X, Y) == "refused") == (attempt(twin.learn_many, X, Y) == "refused")
+        else:
+            try:
+                strange = pa_river.loads(damaged(rng, pa_river.dumps(model)))
+            except pa_river.StateError:
+                continue
+            attempt(lambda: pa_river.dumps(strange)), attempt(lambda: strange.learn_one(x, y))
+            continue
+        compare(model, twin)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    if not pa_river.NATIVE:
+        raise SystemExit("the compiled core is not built: there is nothing to fuzz")
+    rng, end, sessions = random.Random(args.seed), time.monotonic() + args.seconds, 0
+    while time.monotonic() < end:
+        session(rng)
+        sessions += 1
+    print(f"{sessions} models lived and died, seed {args.seed}")
+
+
+if __name__ == "__main__":
+    main()
