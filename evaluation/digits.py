@@ -135,10 +135,10 @@ def rows_of(digits: Digits, runs: dict[str, Run]) -> list[Row]:
     rows.append(Row(f"{digits.name}: PA, PA-I, PA-II and MIRA below both Perceptrons", "substantially lower",
                     f"at most {worst:.2f} % against at least {best:.2f} %", worst < best))
     late = slice(min(1000, len(digits.y) // 2), None)
-    between: npt.NDArray[np.int64] = np.cumsum(runs["Perceptron, uniform"].missed) - np.cumsum(runs["PA-I"].missed)
-    apart = between[late]
+    misses = {name: np.cumsum(run.missed)[late] for name, run in runs.items()}
+    apart = int((misses["Perceptron, uniform"] - misses["PA-I"]).min())
     rows.append(Row(f"{digits.name}: PA-I below the Perceptron in every round after {late.start:,}",
-                    "across all rounds", f"fewest errors between them: {int(apart.min())}", bool(apart.min() > 0)))
+                    "across all rounds", f"fewest errors between them: {apart}", apart > 0))
     ratio = error["PA-I"] / error["Perceptron, uniform"]
     published = digits.published["PA-I"] / digits.published["Perceptron, uniform"]
     rows.append(Row(f"{digits.name}: PA-I over the Perceptron", f"{published:.2f} (at most 0.65)", f"{ratio:.3f}",
