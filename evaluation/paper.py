@@ -8,10 +8,17 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaluation import gaussians, sequences, teaching
+from evaluation import (
+    anomalies, boundaries, digits, drifting, gaussians, letters, misprint, regressions, sequences, teaching, texts,
+    topics,
+)
 from evaluation.results import Experiment, Result, table, write
 
-EXPERIMENTS: list[Experiment] = [*gaussians.EXPERIMENTS, *teaching.EXPERIMENTS, *sequences.EXPERIMENTS]
+MODULES = (
+    gaussians, digits, teaching, misprint, boundaries, regressions, anomalies, topics, letters, texts, sequences,
+    drifting,
+)
+EXPERIMENTS: list[Experiment] = [one for module in MODULES for one in module.EXPERIMENTS]
 
 
 def build_parser() -> argparse.ArgumentParser:
