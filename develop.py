@@ -2,7 +2,8 @@
 
     python3 develop.py run [ARGUMENTS]    the main job (arguments go to beam_pipelines.run)
     python3 develop.py test               lint, types, and every test but the slow ones, with a floor of coverage
-    python3 develop.py integration        the tests on a real runner and broker
+    python3 develop.py integration        the tests on a real runner and broker (Go, a JDK and Maven must be there)
+    python3 develop.py proof              20 kills under 400,000 events; writes docs/proof/crashes.json
     python3 develop.py sanitize           a fuzz of the compiled core under AddressSanitizer (needs gcc)
     python3 develop.py lint | types | unit
 """
@@ -81,6 +82,10 @@ def integration(rest: list[str]) -> int:
     return python("test", "-m", "pytest", "-m", "slow", *rest)
 
 
+def proof(rest: list[str]) -> int:
+    return python("test", "-m", "tests.integration.proof", *rest)
+
+
 def sanitize(rest: list[str]) -> int:
     """Build the compiled core apart, with AddressSanitizer and UBSan, and fuzz it there for a minute."""
     interpreter, build = environment("test"), ROOT / "build" / "asan"
@@ -104,7 +109,7 @@ def test(rest: list[str]) -> int:
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "run": run, "test": test, "lint": lint, "types": types, "unit": unit, "integration": integration,
-    "sanitize": sanitize,
+    "proof": proof, "sanitize": sanitize,
 }
 
 if __name__ == "__main__":

@@ -22,13 +22,16 @@ MAX_TEXT = 4_096  # characters of a key, an id, a segment, a source
 MAX_TIME = 9e12  # seconds before or after 1970: what the clocks of engines hold, and a count of milliseconds
 
 
-def parse(line: str | bytes, *, source: str | None = None, seq: int | None = None) -> Event | Rejected:
+def parse(
+    line: str | bytes, *, source: str | None = None, seq: int | None = None, key: str | None = None,
+    time: float | None = None,
+) -> Event | Rejected:
     """An event from one JSON line, or the record that says why not; never an exception, whatever the line.
 
     Notes
     -----
-    Bounded: a line over 4 MB, over 100,000 values, or nested deeper than 16 is rejected. `source` and `seq`
-    stand in where the line has none. Of two equal names in one object the last counts, as in Python's json.
+    Bounded: a line over 4 MB, over 100,000 values, or nested deeper than 16 is rejected. `source`, `seq`, `key` and
+    `time` stand in where the line has none. Of two equal names in one object the last counts, as in Python's json.
 
     Examples
     --------
@@ -53,11 +56,12 @@ def parse(line: str | bytes, *, source: str | None = None, seq: int | None = Non
         return Rejected(None, None, payload(line), "parse", f"not JSON: {error}")
     if type(record) is not dict:
         return Rejected(None, None, payload(line), "parse", f"a JSON object is needed, got {type(record).__name__}")
-    return event_from(record, text=line, source=source, seq=seq)
+    return event_from(record, text=line, source=source, seq=seq, key=key, time=time)
 
 
 def event_from(
-    record: Mapping[str, Any], *, text: str | bytes | None = None, source: str | None = None, seq: int | None = None
+    record: Mapping[str, Any], *, text: str | bytes | None = None, source: str | None = None, seq: int | None = None,
+    key: str | None = None, time: float | None = None,
 ) -> Event | Rejected:
     """An event from decoded fields (a JSON object, a mapped CSV row, a Kafka record), or why not.
 
@@ -68,15 +72,15 @@ def event_from(
         True -> "true". `time`: epoch seconds or RFC 3339, UTC where it names no offset.
     text
         The input as it came, for a rejected record's payload.
-    source, seq
+    source, seq, key, time
         Stand in where the record has none.
 
     """
     try:
-        return _event(record, source, seq)
+        return _event(record, source, seq, key, time)
     except (ValueError, OverflowError) as error:
-        key, id = (_text_or_none(record.get(name)) for name in ("key", "id"))
-        return Rejected(key, id, payload(record if text is None else text), "validate", str(error))
+        whose, id = _text_or_none(record.get("key", key)), _text_or_none(record.get("id"))
+        return Rejected(whose, id, payload(record if text is None else text), "validate", str(error))
 
 
 def too_far_ahead(event: Event, wall: float, max_future: float = 3600.0) -> Rejected | None:
@@ -145,7 +149,9 @@ def check_values(what: str, value: Any) -> None:
     raise ValueError(f"{what} is nested deeper than {MAX_DEPTH}")
 
 
-def _event(record: Mapping[str, Any], source: str | None, seq: int | None) -> Event:
+def _event(
+    record: Mapping[str, Any], source: str | None, seq: int | None, other_key: str | None, other_time: float | None
+) -> Event:
     get = record.get
     op, x, y, w = get("op"), get("x"), get("y"), get("w")
     if x is not None:
@@ -154,7 +160,7 @@ def _event(record: Mapping[str, Any], source: str | None, seq: int | None) -> Ev
         check_values("x", x)
     if y is not None and type(y) is not bool:
         check_values("y", y)
-    key, id = _text("key", get("key")), get("id")
+    key, id = _text("key", get("key", other_key)), get("id")
     if id is not None:
         id = _text("id", id)
     if w is not None:
@@ -169,7 +175,7 @@ def _event(record: Mapping[str, Any], source: str | None, seq: int | None) -> Ev
         raise ValueError(f"seq must be an integer >= 0, got {get('seq', seq)!r:.100}")
     segment, origin, checksum = get("segment"), get("source", source), get("checksum")
     event = Event(
-        key, id, _seconds(get("time")), x, y, w,
+        key, id, _seconds(get("time", other_time)), x, y, w,
         None if segment is None else _text("segment", segment), number,
         None if origin is None else _text("source", origin), op, target,
         None if checksum is None else _text("checksum", checksum),

@@ -1,0 +1,204 @@
+"""The arguments of `beam_pipelines.live`: declared, checked against each other, and worded in one line when wrong."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from beam_pipelines.arguments import FINGERPRINT, ArgumentError
+from beam_pipelines.broker import PREFIX, Broker, parse_settings
+from beam_pipelines.kafka import TOMBSTONES, Reading
+from beam_pipelines.sinks import SNAPSHOTS
+
+PROGRAM = "beam_pipelines.live"
+
+_FOR_EVER = 10 * 365 * 86_400  # seconds
+
+_EXAMPLES = f"""\
+examples:
+  python -m beam_pipelines.live --bootstrap localhost:9092 --topic events --output live --resume
+      read the topic for ever on Prism, which Beam downloads; started again after a crash, the same line goes on
+  python -m beam_pipelines.live --bootstrap localhost:9092 --topic events --output live --until_end
+      catch up with what the topic holds now, then stop
+  python -m beam_pipelines.live --bootstrap localhost:9092 --topic clicks buys --output live --resume \\
+      --model "StandardScaler() | PAClassifier(PA1(C=0.1))" --label_ttl 86400 --warm_start backfill/snapshots.db
+      models begin as a bounded run over older events left them
+  {PREFIX}SASL_PASSWORD=... {PREFIX}SASL_USERNAME=... python -m beam_pipelines.live \\
+      --kafka security.protocol=SASL_SSL sasl.mechanism=PLAIN --bootstrap ... --topic ... --output live --resume
+  python -m beam_pipelines.live --output live --export
+      write predictions.jsonl, outcomes.jsonl ... of what is stored so far
+
+a record's value is an event as one JSON object; the record's key and time stand in where the event has none:
+      {{"key": "de-17", "id": "a1", "time": "2024-05-01T12:00:00Z", "x": {{"load": 0.7}}}}
+      {{"key": "de-17", "id": "a1", "time": "2024-05-01T13:30:00Z", "y": true}}
+
+DIR/{SNAPSHOTS} holds everything: the views predictions, outcomes, rejected, orphans, drift (each record once, whatever
+crashed and was read again), the snapshots, and what the job goes on from. Events of one key should come from one
+partition: between partitions there is no order.
+
+bounds, for each key: 10,000 open predictions or 4 MB of them (the oldest leaves as an orphan), 1,024 answered ids and
+1,024 offsets of each partition known for duplicates; labels wait for ever unless --label_ttl is given. A record may
+have 4 MB and an event 100,000 values. Partitions added to a topic are read from the next start on.
+
+secrets come from the environment alone: {PREFIX}SASL_PASSWORD sets sasl.password, and so on.
+exit code: 0 done, 1 the job failed (start it again with --resume), 2 wrong arguments.
+Any other option goes to Beam as it is, for example --prism_location ./prism, or --environment_type EXTERNAL
+--environment_config localhost:50000 for workers of their own.
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise ArgumentError(message)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command's own arguments; what it does not know is Beam's."""
+    parser = _Parser(
+        prog=f"python -m {PROGRAM}",
+        description="Learn one model per key from Kafka, without an end; go on after a crash with nothing lost and "
+        "nothing learned twice.",
+        epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
+    )
+    default = Reading()
+    add = parser.add_argument_group("what to read").add_argument
+    add("--bootstrap", metavar="HOST:PORT", help="the broker; several with commas")
+    add("--topic", metavar="NAME", nargs="+", action="extend", help="topics to read, every partition of them")
+    add("--kafka", metavar="NAME=VALUE", nargs="+", action="extend", default=[],
+        help="properties of the client (librdkafka's names), no secrets")
+    add("--until_end", action="store_true", help="stop where the logs end now; the default is never to stop")
+    add("--expansion_service", metavar="HOST:PORT",
+        help="read by Beam's own ReadFromKafka, whose Java expansion service is there; every start then reads the "
+        "topics from their beginning, and skips what is known")
+    add("--lateness", metavar="S", type=_seconds, default=default.lateness,
+        help="how much later than a later event of its partition one may come, in event time (default: 0)")
+    add("--idle_after", metavar="S", type=_seconds, default=default.idle_after,
+        help="a partition read to its end and silent so long holds back no timer: its event time goes on with the wall "
+        "clock (default: %(default)s)")
+    add("--max_future", metavar="S", type=_seconds, default=default.max_future,
+        help="reject events further ahead of the wall clock (default: %(default)s)")
+    add("--tombstones", choices=TOMBSTONES, default=default.tombstones,
+        help="records without a value: rejected (default), skipped, or a reset of their key's model")
+    add("--null_key", metavar="KEY", help="the key of records that name none (default: they are rejected)")
+    add = parser.add_argument_group("what to learn").add_argument
+    add("--model", metavar="EXPR", default="PAClassifier(PA1(1.0))",
+        help="calls, |, +, literals; names of pa_river, then of River (default: %(default)s)")
+    add("--label_ttl", metavar="S", type=_seconds,
+        help="how long a prediction waits for its label, and a label for its features, in event time (default: for "
+        "ever)")
+    add("--idle_ttl", metavar="S", type=_seconds, help="not in this version: a key stays for ever")
+    add("--order", metavar="ORDER", default="arrival", help="arrival: each partition's own (default; no other here)")
+    add("--warm_start", metavar="DB", type=Path,
+        help="snapshots.db of a bounded run: where keys begin that are new here")
+    add = parser.add_argument_group("what to write").add_argument
+    add("--output", metavar="DIR", type=Path, help=f"a folder for {SNAPSHOTS}")
+    add("--resume", action="store_true", help="go on from what DIR holds, if it holds anything")
+    add("--overwrite", action="store_true", help="begin anew, and replace what DIR holds")
+    add("--on_change", choices=("keep",), help="with --resume and another model: keep the models there are")
+    add("--publish", metavar="PREFIX",
+        help="also send each record to the topic PREFIX.predictions, PREFIX.outcomes ... before it counts as stored; a "
+        "crash may send one twice, under the same message key")
+    add("--save_every", metavar="N", type=_count, default=200,
+        help="events of a key between two resume points: what is done again after a crash (default: %(default)s)")
+    add("--save_within", metavar="S", type=_seconds, default=10.0,
+        help="seconds after which a resume point is written although fewer came (default: %(default)s)")
+    add("--snapshot_every", metavar="N", type=_count, default=1_000,
+        help="updates of a key between two snapshots of its model (default: %(default)s)")
+    add("--keep", metavar="N", type=_count, default=100, help="snapshots kept a key (default: %(default)s)")
+    add("--export", action="store_true", help="write what DIR holds as JSON lines, and do nothing else")
+    parser.add_argument("--runner", metavar="NAME", default="PrismRunner",
+                        help="a Beam runner with state and timers, by name (default: PrismRunner)")
+    parser.add_argument("--cells_apart", action="store_true",
+                        help="ask the runner for a worker of the cells' own, apart from source and sink: two processes "
+                        "where workers are processes (--environment_type EXTERNAL)")
+    parser.add_argument("--stall", metavar="S", type=_seconds, default=300.0,
+                        help="end the job when nothing has come through it for so long, which a dead worker may cause "
+                        "(default: %(default)s; a silent topic is no such case)")
+    parser.add_argument("--verbose", action="store_true", help="show the runner's own log")
+    return parser
+
+
+def parse(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
+    """Return the checked arguments and those for Beam; `ArgumentError` in one line."""
+    args, beam_args = build_parser().parse_known_args(argv)
+    for name in ("output",) if args.export else ("bootstrap", "topic", "output"):
+        if not getattr(args, name):
+            raise ArgumentError(f"--{name} is required")
+    if args.resume and args.overwrite:
+        raise ArgumentError("--resume or --overwrite, not both")
+    if args.order != "arrival":
+        raise ArgumentError(f"--order {args.order}: not over a broker in this version, whose offsets are marks only "
+                            "(there is arrival)")
+    if args.idle_ttl is not None:
+        raise ArgumentError("--idle_ttl is not in this version of the live job: a key that left must not come back as "
+                            "the older model that DIR holds")
+    if args.runner == "FnApiRunner" and not args.until_end:
+        raise ArgumentError("FnApiRunner fires event-time timers after each bundle of an unbounded input: use "
+                            "PrismRunner, or --until_end")
+    if args.expansion_service is not None and args.until_end:
+        raise ArgumentError("--until_end is for the command's own reader: leave out --expansion_service")
+    for name in ("save_every", "snapshot_every", "keep"):
+        if not getattr(args, name):
+            raise ArgumentError(f"--{name} must be a whole number >= 1, got 0")
+    if args.warm_start is not None and not args.warm_start.is_file():
+        raise ArgumentError(f"--warm_start {args.warm_start}: no such file")
+    # Beam's client gives up on a job after `job_server_timeout` seconds, 300 unless told otherwise.
+    return args, ["--runner", args.runner, "--streaming", "--job_server_timeout", str(_FOR_EVER), *beam_args]
+
+
+def broker_of(args: argparse.Namespace) -> Broker:
+    return Broker(args.bootstrap, parse_settings(args.kafka))
+
+
+def reading_of(args: argparse.Namespace) -> Reading:
+    return Reading(args.lateness, args.idle_after, args.max_future, args.tombstones, args.null_key)
+
+
+def check_output(args: argparse.Namespace) -> None:
+    """`ArgumentError` if DIR must not be touched, or holds the models of another job."""
+    output: Path = args.output
+    if output.exists() and not output.is_dir():
+        raise ArgumentError(f"--output {output} is not a folder")
+    if not output.exists() or not any(output.iterdir()) or args.overwrite:
+        return
+    if not args.resume:
+        raise ArgumentError(f"{output} is not empty: give --resume to go on from it or --overwrite to replace it")
+    try:
+        before = json.loads((output / FINGERPRINT).read_text())
+        changed = sorted(name for name, value in fingerprint(args).items() if before[name] != value)
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ArgumentError(f"--resume: {output} holds no live job ({FINGERPRINT} cannot be read)") from None
+    if changed and args.on_change is None:
+        raise ArgumentError(f"--resume: {', '.join(changed)} changed since the job in {output} began: give --on_change "
+                            "keep, or --overwrite")
+
+
+def fingerprint(args: argparse.Namespace) -> dict[str, Any]:
+    """Return what must not change under a folder's models without a word from the user."""
+    model = ast.unparse(ast.parse(args.model.strip(), mode="eval"))  # spaces and quotes do not make another model
+    return {"job": "live", "model": model, "order": args.order}
+
+
+def write_fingerprint(args: argparse.Namespace) -> None:
+    """Say in DIR whose models it holds; the file is whole or not there."""
+    beside = args.output / f"{FINGERPRINT}.new"
+    beside.write_text(json.dumps(fingerprint(args), indent=1) + "\n")
+    beside.replace(args.output / FINGERPRINT)
+
+
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not 0.0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be seconds >= 0, got {text!r}")
+    return number
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"must be a whole number >= 0, got {text!r}")
+    return number

@@ -1,0 +1,50 @@
+"""Fixtures of the integration tests: Prism and the broker are brought and started once, and reaped whatever happens."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from tests.integration import rig, tools
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def prism():
+    return tools.prism()
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory):
+    started = rig.Broker(tools.kafka(), tmp_path_factory.mktemp("broker"))
+    yield started
+    started.reap()
+
+
+@pytest.fixture
+def topic(broker, request):
+    """A fresh topic of two partitions."""
+    return broker.topic(f"t{next(_numbers)}")
+
+
+@pytest.fixture
+def live(broker, topic, tmp_path, prism):
+    """Start jobs over the topic; all are reaped at the end."""
+    jobs = []
+
+    def start(*arguments, output=tmp_path / "out", topic=topic):
+        jobs.append(rig.Live(broker, topic, output, prism, *map(str, arguments)))
+        return jobs[-1]
+
+    yield start
+    for job in jobs:
+        job.reap()
+
+
+@pytest.fixture
+def pool(tmp_path):
+    started = rig.Pool(tmp_path)
+    yield started
+    started.reap()

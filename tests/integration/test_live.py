@@ -1,0 +1,159 @@
+"""The live job over a real broker, on Prism: bad records, brokers that go, topics made anew, records sent on."""
+
+import json
+import os
+import signal
+import sqlite3
+import time
+
+import pytest
+from confluent_kafka import Consumer
+
+from beam_pipelines import kafka_sink, live, run
+from tests.integration import rig
+
+pytestmark = pytest.mark.slow
+
+GOOD = [rig.event(f"k{step % 3}", str(step), 1_000.0 + step, x={"a": step % 5 - 2}, y=step % 2 == 0)
+        for step in range(300)]  # fmt: skip
+
+
+def rejected(output):
+    return [json.loads(line) for (line,) in rig.rows(output, "SELECT line FROM records WHERE tag = 'rejected'")]
+
+
+def consumed(broker, topic, count):
+    """Messages of a topic from its beginning, at least so many."""
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "test", "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    found = []
+    try:
+        rig.wait_for(lambda: found.extend(consumer.consume(1_000, 0.5)) or len(found) >= count, 90, f"{topic} is short")
+    finally:
+        consumer.close()
+    return found
+
+
+def test_a_poisoned_record_is_rejected_and_neither_stops_nor_loops_the_job(broker, topic, live, tmp_path):
+    poison = [
+        ("k0", b"\xff\xfe"), ("k0", "[" * 100_000), ("k0", "{}"), (b"\xff", "{}"), ("k0", None), (None, '{"x": {}}'),
+        rig.event("k0", "late", 1e15, x={"a": 1}), rig.event("k0", "0", 1_000.0, x={"a": 9}, y=True),
+        rig.event("k0", "nested", 1_000.0, x={"a": {"b": 1}}), rig.event("k0", "odd", 1_000.0, x={"a": 1}, y="maybe"),
+    ]  # fmt: skip
+    broker.send(topic, [*GOOD[:150], *poison, *poison, *GOOD[150:]])
+    job = live("--until_end")
+    assert job.wait(180) == 0, job.said()
+    assert len(rejected(job.output)) == 2 * len(poison)
+    assert rig.rows(job.output, "SELECT count(*) FROM outcomes") == [(300,)]
+    assert live("--until_end", "--resume").wait(180) == 0  # reads nothing again: all is done
+    assert len(rejected(job.output)) == 2 * len(poison)
+
+
+def test_tombstones_and_records_without_a_key_go_where_they_are_sent(broker, topic, live):
+    broker.send(topic, [*GOOD[:3], ("k0", None), (None, '{"id": "n", "time": 1003, "x": {"a": 1}, "y": true}')])
+    job = live("--until_end", "--tombstones", "reset", "--null_key", "nobody", "--max_future", "1e12")
+    assert job.wait(180) == 0, job.said()
+    assert rejected(job.output) == []
+    assert rig.rows(job.output, "SELECT action, version FROM drift") == [("reset", 2)]
+    assert rig.rows(job.output, "SELECT id FROM predictions WHERE key = 'nobody'") == [("n",)]
+
+
+def test_a_topic_made_anew_stops_the_start_in_one_line(broker, topic, live):
+    broker.send(topic, GOOD)
+    assert live("--until_end").wait(180) == 0
+    broker.drop(topic)
+    broker.topic(topic)
+    broker.send(topic, GOOD[:10])
+    job = live("--until_end", "--resume", output=live("--export").output)
+    assert job.wait(180) == 2
+    assert "was made anew" in job.said().splitlines()[-1]
+
+
+def test_a_broker_that_goes_away_and_returns_costs_no_event(broker, topic, live):
+    broker.send(topic, GOOD[:150])
+    job = live("--resume")
+    job.wait_for_records(300, 120)
+    broker.reap()
+    time.sleep(5)
+    assert job.poll() is None
+    broker.start()
+    broker.send(topic, GOOD[150:])
+    job.wait_for_records(600, 120)
+    assert rig.rows(job.output, "SELECT count(*), count(DISTINCT id) FROM outcomes") == [(300, 300)]
+
+
+def test_records_are_sent_on_and_read_once_although_the_job_died(broker, topic, live):
+    out = [broker.topic(f"{topic}.{tag}") for tag in ("predictions", "outcomes")]
+    broker.send(topic, GOOD)
+    first = live("--resume", "--publish", topic, "--save_every", 10_000, "--save_within", 3_600)  # no resume point
+    first.wait_for_records(600, 120)
+    first.reap()
+    broker.send(topic, [rig.event("k0", "last", 2_000.0, x={"a": 1}, y=True)])
+    second = live("--resume", "--publish", topic)
+    second.wait_for_records(602, 120)
+    for name in out:
+        messages = list(kafka_sink.first_copies(consumed(broker, name, 301)))
+        assert len(messages) == 301
+        stored = rig.rows(second.output, f"SELECT line FROM records WHERE tag = '{name.rpartition('.')[2]}'")
+        assert sorted(message.value().decode() for message in messages) == sorted(line for (line,) in stored)
+
+
+def test_a_label_that_never_comes_leaves_by_the_watermark_also_after_a_crash(broker, topic, live):
+    waits = rig.event("k0", "waits", 1_000.0, x={"a": 1})
+    broker.send(topic, [waits])
+    first = live("--resume", "--label_ttl", "60", "--save_within", "0.5")
+    first.wait_for_records(1, 120)
+    rig.wait_for(lambda: rig.rows(first.output, "SELECT count(*) FROM cells WHERE blob IS NOT NULL") == [(1,)], 60,
+                 "no resume point")  # fmt: skip
+    first.reap()
+    partitions = [rig.event(f"other{number}", "1", 1_100.0, x={"a": 1}, y=True) for number in range(8)]
+    broker.send(topic, partitions)  # no event of k0, but time passes in every partition
+    second = live("--resume", "--label_ttl", "60", "--idle_after", "1")
+    second.wait_for_records(18, 120)
+    assert rig.rows(second.output, "SELECT key, id, kind FROM orphans") == [("k0", "waits", "unlabelled")]
+
+
+def test_a_bounded_run_warms_the_live_job(broker, topic, live, tmp_path):
+    source = tmp_path / "old.jsonl"
+    source.write_text("".join(value + "\n" for _, value in GOOD))
+    assert run.main(["--input", str(source), "--output", str(tmp_path / "old"), "--no_report"]) == 0
+    broker.send(topic, [rig.event("k0", "new", 2_000.0, x={"a": 1.0}), rig.event("new", "1", 2_000.0, x={"a": 1.0})])
+    job = live("--until_end", "--warm_start", tmp_path / "old" / "snapshots.db")
+    assert job.wait(180) == 0, job.said()
+    versions = dict(rig.rows(job.output, "SELECT key, version FROM predictions"))
+    (old,) = sqlite3.connect(tmp_path / "old" / "snapshots.db").execute(
+        "SELECT max(version) FROM snapshots WHERE key = 'k0'").fetchone()  # fmt: skip
+    assert versions == {"k0": old, "new": 0} and old == 100
+
+
+def test_what_cannot_work_is_refused_at_the_start_in_one_line(broker, topic, tmp_path, capsys):
+    given = ["--bootstrap", broker.bootstrap, "--output", str(tmp_path / "out"), "--topic"]
+    for more, word in (
+        (["nowhere"], "nowhere"),
+        ([topic, "--runner", "FnApiRunner"], "use PrismRunner"),
+        ([topic, "--bootstrap", f"localhost:{rig.free_port()}"], "broker localhost:"),
+        ([topic, "--kafka", "no.such.property=1"], "no.such.property"),
+    ):
+        assert live.main([*given, *more]) == 2
+        error = capsys.readouterr().err
+        assert word in error and error.count("\n") == 1 and "Traceback" not in error
+
+
+def test_two_jobs_over_one_folder_are_refused(broker, topic, live):
+    broker.send(topic, GOOD[:3])
+    first = live("--resume")
+    first.wait_for_records(6, 120)
+    second = live("--resume")
+    assert second.wait(120) == 1
+    assert "another job is running" in second.said()
+
+
+def test_a_job_that_hangs_ends_itself_with_one_line(broker, topic, live):
+    broker.send(topic, GOOD[:3])
+    job = live("--resume", "--stall", "45")
+    job.wait_for_records(6, 120)
+    time.sleep(10)
+    (prism,) = job.prism()
+    os.kill(prism, signal.SIGSTOP)  # alive, and silent
+    assert job.wait(200) == 1
+    assert job.said().splitlines()[-1].endswith("nothing came through the job for 45 s: --resume goes on from here")

@@ -1,0 +1,87 @@
+"""Bring what the integration tests run: Prism at Beam's version, a Kafka 4 broker. `python -m tests.integration.tools`.
+
+Prism is built by `go install` from the Go module proxy, the broker's jars come from Maven Central; both are kept in the
+user's cache. Needs Go, a JDK of 17 or newer and Maven on the PATH.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import apache_beam
+
+_POM = Path(__file__).with_name("kafka.xml")
+_TIMEOUT = 900  # seconds: a cold build of Prism takes two minutes on a quiet machine
+
+
+def cache() -> Path:
+    """The folder that both are kept in."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "pa_river-integration"
+
+
+def prism() -> Path:
+    """The Prism binary of the installed Beam's version, built if it is not there."""
+    version = apache_beam.__version__
+    folder = cache() / f"prism-{version}"
+    if not (folder / "prism").exists():
+        _require("go")
+        with _beside(folder) as building:
+            package = f"github.com/apache/beam/sdks/v2/go/cmd/prism@v{version}"
+            _run(["go", "install", package], env={**os.environ, "GOBIN": str(building)})
+    return folder / "prism"
+
+
+def kafka() -> Path:
+    """The folder of the broker's jars, downloaded if they are not there."""
+    folder = cache() / "kafka-4.1.1"
+    if not folder.exists():
+        _require("mvn")
+        with _beside(folder) as building:
+            goal = ["dependency:copy-dependencies", f"-DoutputDirectory={building}"]
+            with tempfile.TemporaryDirectory() as project:  # Maven writes beside the pom
+                shutil.copy(_POM, Path(project) / "pom.xml")
+                _run(["mvn", "-q", "-B", *goal], cwd=project)
+    return folder
+
+
+class _beside:
+    """A folder to build in, renamed when all is there: an interrupted download is not taken for a whole one."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __enter__(self) -> Path:
+        self._folder.parent.mkdir(parents=True, exist_ok=True)
+        self._building = Path(tempfile.mkdtemp(dir=self._folder.parent))
+        return self._building
+
+    def __exit__(self, kind: object, *rest: object) -> None:
+        if kind is None and not self._folder.exists():
+            self._building.rename(self._folder)
+        shutil.rmtree(self._building, ignore_errors=True)
+
+
+def _require(program: str) -> None:
+    if shutil.which(program) is None:
+        raise RuntimeError(f"the integration tests need {program} on the PATH")
+
+
+def _run(command: list[str], **given: Any) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, **given)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+
+
+if __name__ == "__main__":
+    for bring in (prism, kafka):
+        begun = time.perf_counter()
+        print(f"{bring.__name__}: {bring()} ({time.perf_counter() - begun:.0f} s)")
+    sys.exit(0)
