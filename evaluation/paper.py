@@ -13,7 +13,9 @@ from evaluation import (
 )
 from evaluation.results import Experiment, Result, table, write
 
-MODULES = (gaussians, teaching, misprint, boundaries, regressions, anomalies, topics, letters, texts, sequences, drifting)
+MODULES = (
+    gaussians, teaching, misprint, boundaries, regressions, anomalies, topics, letters, texts, sequences, drifting,
+)
 EXPERIMENTS: list[Experiment] = [one for module in MODULES for one in module.EXPERIMENTS]
 
 
