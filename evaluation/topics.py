@@ -102,8 +102,7 @@ def methods(topics: Sequence[str]) -> dict[str, dict[str, Callable[[], Any]]]:
     return {
         OURS: {f"C {C:g}, {word} intercept": partial(PAMultilabel, PA1(C), labels=topics, learn_intercept=intercept)
                for word, intercept in INTERCEPTS.items() for C in STEPS},
-        BINARY: {f"C 1, {word} intercept": partial(binary, intercept)
-                                       for word, intercept in INTERCEPTS.items()},
+        BINARY: {f"C 1, {word} intercept": partial(binary, intercept) for word, intercept in INTERCEPTS.items()},
         RIVER: {f"rate {rate:g}, {word} intercept": partial(logistic, rate, intercept)
                 for word, intercept in INTERCEPTS.items() for rate in RATES},
     }
