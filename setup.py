@@ -1,5 +1,6 @@
 """Only the optional compiled core lives here; every setting is in setup.cfg."""
 
+import importlib.util
 import os
 import sys
 
@@ -7,14 +8,18 @@ from setuptools import Extension, setup
 
 # Sums keep the order in which they are written: no -ffast-math or part of it. Never -march=native: wheels run anywhere.
 FLAGS = ["/O2"] if os.name == "nt" else ["-O3", "-fno-math-errno"]
+# Kernel rows of the margin distribution machine may be summed in any order, which lets them use wide registers.
+ANY_ORDER = [] if os.name == "nt" else ["-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math"]
 HEADERS = ["pa_river/_arena.h", "pa_river/_arena.pxd", "pa_river/_native.pxd", "pa_river/_rows.h"]
-#: Every compiled module: name, sources, what it includes.
+#: Every compiled module: name, sources, what it includes, flags.
 MODULES = [
-    ("pa_river._arena", ["pa_river/_arena.pyx"], HEADERS),
-    ("pa_river._batch", ["pa_river/_batch.pyx"], HEADERS),
-    ("pa_river._codec", ["pa_river/_codec.pyx"], HEADERS),
-    ("pa_river._native", ["pa_river/_native.pyx"], HEADERS),
+    ("pa_river._arena", ["pa_river/_arena.pyx"], HEADERS, FLAGS),
+    ("pa_river._batch", ["pa_river/_batch.pyx"], HEADERS, FLAGS),
+    ("pa_river._codec", ["pa_river/_codec.pyx"], HEADERS, FLAGS),
+    ("pa_river._native", ["pa_river/_native.pyx"], HEADERS, FLAGS),
 ]
+if importlib.util.find_spec("scipy") is not None:  # its declarations of BLAS are needed to translate
+    MODULES.append(("pa_river.odm._native", ["pa_river/odm/_native.pyx"], [], FLAGS + ANY_ORDER))
 REQUIRED = os.environ.get("PA_REQUIRE_NATIVE") == "1"
 
 
@@ -31,8 +36,8 @@ def extensions() -> list[Extension]:
         return []
     modules: list[Extension] = cythonize(
         [
-            Extension(name, sources, depends=depends, include_dirs=["pa_river"], extra_compile_args=FLAGS)
-            for name, sources, depends in MODULES
+            Extension(name, sources, depends=depends, include_dirs=["pa_river"], extra_compile_args=flags)
+            for name, sources, depends, flags in MODULES
         ],
         build_dir="build/cython",
     )

@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaluation import (
-    anomalies, boundaries, drifting, gaussians, letters, misprint, regressions, sequences, teaching, texts, topics,
+    anomalies, boundaries, digits, drifting, gaussians, letters, misprint, regressions, sequences, teaching, texts,
+    topics,
 )
 from evaluation.results import Experiment, Result, table, write
 
 MODULES = (
-    gaussians, teaching, misprint, boundaries, regressions, anomalies, topics, letters, texts, sequences, drifting,
+    gaussians, digits, teaching, misprint, boundaries, regressions, anomalies, topics, letters, texts, sequences,
+    drifting,
 )
 EXPERIMENTS: list[Experiment] = [one for module in MODULES for one in module.EXPERIMENTS]
 

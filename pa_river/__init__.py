@@ -14,6 +14,7 @@ from pa_river.joint import PAJoint
 from pa_river.kernels import RBF, Kernel, Linear, Polynomial
 from pa_river.multiclass import PAMulticlass
 from pa_river.multilabel import PAMultilabel
+from pa_river.odm import ODMClassifier
 from pa_river.regression import PARegressor
 from pa_river.second_order import AROWClassifier, AROWMulticlass, SCWClassifier, SCWMulticlass
 from pa_river.sequence import PASequence
@@ -24,7 +25,7 @@ from pa_river.uniclass import PAUniclass
 __all__ = [
     "AROWClassifier", "AROWMulticlass", "Averaged", "AveragedClassifier", "AveragedMultiLabelClassifier",
     "AveragedRegressor", "Budget", "Certified", "Kernel", "Linear", "MIRAClassifier", "MulticlassPerceptron", "NATIVE",
-    "PA", "PA1", "PA2", "PAClassifier", "PACostSensitive", "PAJoint", "PAMulticlass", "PAMultilabel", "PARegressor",
-    "PASequence", "PAUniclass", "Polynomial", "RBF", "SCWClassifier", "SCWMulticlass", "StateError", "StepRule",
-    "__version__", "dumps", "loads",
+    "ODMClassifier", "PA", "PA1", "PA2", "PAClassifier", "PACostSensitive", "PAJoint", "PAMulticlass", "PAMultilabel",
+    "PARegressor", "PASequence", "PAUniclass", "Polynomial", "RBF", "SCWClassifier", "SCWMulticlass", "StateError",
+    "StepRule", "__version__", "dumps", "loads",
 ]

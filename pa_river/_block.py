@@ -35,17 +35,20 @@ class Block:
         for phi in records:
             self.append(phi)
 
+    def __len__(self) -> int:
+        return len(self._records)
+
     def append(self, phi: Features) -> None:
         columns, rows = self._columns, len(self._records)
         begin = self._ends[rows]
         end = begin + len(phi)
-        self._indices = _with_room(self._indices, end)
-        self._values = _with_room(self._values, end)
-        self._ends = _with_room(self._ends, rows + 2)
+        self._indices = with_room(self._indices, end)
+        self._values = with_room(self._values, end)
+        self._ends = with_room(self._ends, rows + 2)
         self._indices[begin:end] = [columns.setdefault(name, len(columns)) for name in phi]
         self._values[begin:end] = list(phi.values())
         self._ends[rows + 1] = end
-        self._spread = _with_room(self._spread, len(columns))
+        self._spread = with_room(self._spread, len(columns))
         self._records.append(phi)
         self._matrix = None
 
@@ -158,10 +161,10 @@ class AgainstMany:
         return np.column_stack([self._block.against(phi).squares() for phi in self._phis])
 
 
-def _with_room(array: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
+def with_room(array: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
     """Return `array`, or a copy of at least twice the length where it is shorter than `length`."""
     if length <= len(array):
         return array
-    longer = np.zeros(2 * length, array.dtype)
+    longer = np.zeros((2 * length, *array.shape[1:]), array.dtype)
     longer[:len(array)] = array
     return longer

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from operator import mul
 
 from pa_river.terms import Features, Name
@@ -43,22 +42,18 @@ def norm(phi: Features, extra: float = 0.0) -> float:
     return largest * math.sqrt(sum([(value / largest) ** 2 for value in values]) + extra / largest / largest)
 
 
-def moves(phi: Features, length: float, norm: float) -> Iterable[tuple[Name, float]]:
-    """Yield (name, length * value / norm) for every feature that is not 0.
+def moved(weights: dict[Name, float], phi: Features, length: float, norm: float) -> dict[Name, float]:
+    """Return weight + length * value / norm for every feature that is not 0; `ValueError` if one would not be finite.
 
     `length / norm` is formed first where both are ordinary numbers; at extreme norms it would leave the floats, and
     the division comes first.
     """
+    get = weights.get
     if _LEAST_NORM <= norm <= _LARGEST_NORM:
         tau = length / norm
-        return [(name, tau * value) for name, value in phi.items() if value]
-    return [(name, length * (value / norm)) for name, value in phi.items() if value]
-
-
-def moved(weights: dict[Name, float], phi: Features, length: float, norm: float) -> dict[Name, float]:
-    """Return the new weights of the features that a step moves; `ValueError` if one would not be finite."""
-    get = weights.get
-    new = {name: get(name, 0.0) + move for name, move in moves(phi, length, norm)}
+        new = {name: get(name, 0.0) + tau * value for name, value in phi.items() if value}
+    else:
+        new = {name: get(name, 0.0) + length * (value / norm) for name, value in phi.items() if value}
     total = sum(new.values())
     if total - total != 0.0:
         for name, weight in new.items():

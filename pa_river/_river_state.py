@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import importlib
+import numbers
 from typing import Any
 
 from river import compose, utils
@@ -13,7 +14,8 @@ from pa_river._pack import StateError
 #: Public path of every class that may be stored besides our own. A class joins by its line here, once its attributes
 #: are plain values and other listed classes. Nothing else is ever imported or built from stored bytes.
 _ALLOWED = (
-    "river.compose.Discard", "river.compose.Prefixer", "river.compose.Select", "river.compose.Suffixer",
+    "river.compose.Discard", "river.compose.Prefixer", "river.compose.Select", "river.compose.SelectType",
+    "river.compose.Suffixer",
     "river.feature_extraction.PolynomialExtender",
     "river.linear_model.LinearRegression", "river.linear_model.LogisticRegression", "river.linear_model.Perceptron",
     "river.multiclass.OneVsRestClassifier",
@@ -25,7 +27,8 @@ _ALLOWED = (
     "river.preprocessing.Normalizer", "river.preprocessing.OneHotEncoder", "river.preprocessing.StandardScaler",
     "river.stats.AbsMax", "river.stats.Max", "river.stats.Min",
 )
-_FACTORIES = {"float": float, "int": int, "set": set}
+#: Plain types that a listed object may hold: default factories, and what `SelectType` tells apart.
+_FACTORIES = {"bool": bool, "float": float, "int": int, "numbers.Number": numbers.Number, "set": set, "str": str}
 
 
 def encode(value: Any) -> tuple[str, Any]:
@@ -44,7 +47,10 @@ def encode(value: Any) -> tuple[str, Any]:
         return "Pipeline", list(value.steps.items())
     if type(value) is compose.TransformerUnion:
         return "TransformerUnion", list(value.transformers.items())
-    return _class_name(type(value)), dict(value.__dict__)
+    name = _class_name(type(value))
+    if name in _FACTORIES:
+        raise StateError(f"{type(value).__name__} is no model")
+    return name, dict(value.__dict__)
 
 
 def decode(name: Any, content: Any) -> Any:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
+
+from pa_river.features import short
 
 
 def is_number(value: object) -> bool:
@@ -12,54 +14,67 @@ def is_number(value: object) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
+def _float(value: Any) -> float:
+    """`value` as a float: NaN if it is no number, inf if it is an int beyond float range."""
+    if not is_number(value):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
 def require_positive(owner: str, name: str, value: Any) -> float:
     """`value` as a float; `ValueError` unless it is a finite number > 0."""
-    if not (is_number(value) and 0 < value < math.inf):
-        raise ValueError(f"{owner}({name}=...) must be a finite number > 0, got {value!r}")
-    return float(value)
+    number = _float(value)
+    if not 0.0 < number < math.inf:
+        raise ValueError(f"{owner}({name}=...) must be a finite number > 0, got {short(value)}")
+    return number
 
 
 def require_non_negative(owner: str, name: str, value: Any) -> float:
     """`value` as a float; `ValueError` unless it is a finite number >= 0."""
-    if not (is_number(value) and 0 <= value < math.inf):
-        raise ValueError(f"{owner}({name}=...) must be a finite number >= 0, got {value!r}")
-    return float(value)
+    number = _float(value)
+    if not 0.0 <= number < math.inf:
+        raise ValueError(f"{owner}({name}=...) must be a finite number >= 0, got {short(value)}")
+    return number
 
 
 def require_count(owner: str, name: str, value: Any, least: int = 1) -> int:
     """`value` as an int; `ValueError` unless it is a whole number >= `least`."""
     if not (isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= least):
-        raise ValueError(f"{owner}({name}=...) must be a whole number >= {least}, got {value!r}")
+        raise ValueError(f"{owner}({name}=...) must be a whole number >= {least}, got {short(value)}")
     return int(value)
 
 
 def require_bool(owner: str, name: str, value: Any) -> bool:
     """`value`; `ValueError` unless it is True or False."""
     if not isinstance(value, bool):
-        raise ValueError(f"{owner}({name}=...) must be True or False, got {value!r}")
+        raise ValueError(f"{owner}({name}=...) must be True or False, got {short(value)}")
     return value
 
 
 def require_choice(owner: str, name: str, value: Any, allowed: tuple[str, ...]) -> str:
     """`value`; `ValueError` unless it is one of `allowed`."""
     if not (isinstance(value, str) and value in allowed):
-        raise ValueError(f"{owner}({name}=...) must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+        raise ValueError(f"{owner}({name}=...) must be one of {', '.join(map(repr, allowed))}, got {short(value)}")
     return value
 
 
 def require_instance(owner: str, name: str, value: Any, kind: type, example: str) -> None:
     """`ValueError` unless `value` is a `kind` or None; `example` shows what is meant."""
     if value is not None and not isinstance(value, kind):
-        raise ValueError(f"{owner}({name}=...) must be {example}, or None, got {value!r}")
+        raise ValueError(f"{owner}({name}=...) must be {example}, or None, got {short(value)}")
 
 
 def example_weight(w: Any) -> float:
     """An example's weight as a float; `ValueError` unless it is a finite number >= 0."""
     if type(w) is float and 0.0 <= w < math.inf:  # the common case, without the cost of an ABC check
         return w
-    if not (is_number(w) and 0 <= w < math.inf):
-        raise ValueError(f"the example weight w must be a finite number >= 0, got {w!r}")
-    return float(w)
+    number = _float(w)
+    if not 0.0 <= number < math.inf:
+        raise ValueError(f"the example weight w must be a finite number >= 0, got {short(w)}")
+    return number
 
 
 class _Checked:
@@ -71,17 +86,14 @@ class _Checked:
     def __set__(self, instance: object, value: Any) -> None:
         instance.__dict__[self._name] = self._check(type(instance).__name__, self._name, value)
 
-    @overload
-    def __get__(self, instance: None, owner: type) -> _Checked: ...
+    if TYPE_CHECKING:  # without a __get__ of its own, the value is read from the instance at no cost
+        @overload
+        def __get__(self, instance: None, owner: type) -> _Checked: ...
 
-    @overload
-    def __get__(self, instance: object, owner: type) -> float: ...
+        @overload
+        def __get__(self, instance: object, owner: type) -> float: ...
 
-    def __get__(self, instance: object | None, owner: type) -> float | _Checked:
-        if instance is None:
-            return self
-        value: float = instance.__dict__[self._name]
-        return value
+        def __get__(self, instance: object | None, owner: type) -> float | _Checked: ...
 
     def _check(self, owner: str, name: str, value: Any) -> float:
         raise TypeError("use Positive or NonNegative")  # pragma: no cover

@@ -3,19 +3,51 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pa_river import _validate
-from pa_river.features import features
-from pa_river.terms import Features
+from pa_river.features import name_of, features, short
+from pa_river.terms import Features, Name
+
+#: Rows of a dense table that are turned into records in one go.
+_STRIP = 1024
 
 
-def rows(X: Any) -> Iterator[Features]:
-    """Yield the rows of X as checked features; `ValueError` that names row and column."""
-    return numbered(_records(X), features)
+class Table(list[Features]):
+    """The rows of a table as checked features and, where it was dense, as one matrix with a name a column."""
+
+    matrix: npt.NDArray[np.float64] | None = None
+    names: Sequence[Name] = ()
+
+    def part(self, begin: int, end: int) -> Table:
+        """Return the rows from `begin` up to `end`."""
+        part = Table(self[begin:end])
+        if self.matrix is not None:
+            part.matrix, part.names = self.matrix[begin:end], self.names
+        return part
+
+
+def rows(X: Any) -> Table:
+    """Return the rows of X as checked features; `ValueError` that names row and column.
+
+    A table of plain numbers is checked whole, at the speed of C, and only what is not 0 gets into the records; the
+    rest goes record by record through `features`.
+    """
+    dense = _dense(X)
+    if dense is not None:
+        return _from_dense(*dense)
+    if hasattr(X, "tocsr") and _plain(X.dtype):
+        return _from_sparse(X)
+    return Table(numbered(_records(X), features))
+
+
+def table(inputs: Iterable[Any]) -> Table:
+    """Return `inputs` as a table, as they are if they are one."""
+    return inputs if isinstance(inputs, Table) else Table(inputs)
 
 
 def numbered(records: Iterable[Any], read: Callable[[Any], Any]) -> Iterator[Any]:
@@ -47,10 +79,10 @@ def examples(
 
 def like(X: Any, values: list[Any]) -> Any:
     """Return `values` as X came: a pandas Series with its index for a frame, else a numpy array."""
-    frame = pandas_frame(X)
-    if frame is not None:
-        return sys.modules["pandas"].Series(values, index=frame.index)
-    if {type(value) for value in values} in ({bool}, {float}):  # numpy would make one type, text even, of a mixture
+    frame, kinds = pandas_frame(X), {type(value) for value in values}
+    if frame is not None:  # pandas would make NaN of the None among labels
+        return sys.modules["pandas"].Series(values, index=frame.index, dtype=None if len(kinds) == 1 else object)
+    if kinds in ({bool}, {float}):  # numpy would make one type, text even, of a mixture
         return np.array(values)
     result = np.empty(len(values), dtype=object)
     result[:] = values
@@ -73,6 +105,70 @@ def pandas_frame(X: Any) -> Any:
     return X if pandas is not None and isinstance(X, pandas.DataFrame) else None
 
 
+def _dense(X: Any) -> tuple[npt.NDArray[np.float64], Sequence[Name]] | None:
+    """Return X as floats with the names of its columns, if it is a dense table of plain numbers; else None."""
+    frame = pandas_frame(X)
+    if frame is not None:
+        doubled = frame.columns[frame.columns.duplicated()]
+        if len(doubled):
+            raise ValueError(f"the column {doubled[0]!r} appears twice")
+        if not all(map(_plain, frame.dtypes)) or not frame.shape[1]:
+            return None
+        return frame.to_numpy(np.float64), list(map(name_of, frame.columns))
+    if hasattr(X, "tocsr"):
+        return None
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise ValueError(f"X must have two dimensions (rows, features), got {array.ndim}")
+    return (array.astype(np.float64, copy=False), range(array.shape[1])) if _plain(array.dtype) else None
+
+
+def _plain(dtype: Any) -> bool:
+    return isinstance(dtype, np.dtype) and dtype.kind in "fiub" and dtype.itemsize <= 8
+
+
+def _from_dense(matrix: npt.NDArray[np.float64], names: Sequence[Name]) -> Table:
+    result = Table()
+    for begin in range(0, len(matrix), _STRIP):
+        strip = matrix[begin:begin + _STRIP]
+        finite = np.isfinite(strip)
+        if not finite.all():
+            row, column = np.argwhere(~finite)[0].tolist()
+            raise _not_finite(begin + row, names[column], strip[row, column])
+        kept = strip != 0.0
+        if kept.all():
+            result += [dict(zip(names, row)) for row in strip.tolist()]
+            continue
+        columns = np.nonzero(kept)[1].tolist()
+        held = columns if isinstance(names, range) else [names[column] for column in columns]
+        result += _cut(held, strip[kept].tolist(), kept.sum(axis=1).cumsum().tolist())
+    result.matrix, result.names = matrix, names
+    return result
+
+
+def _from_sparse(X: Any) -> Table:
+    matrix = X.tocsr(copy=True)
+    matrix.sum_duplicates()
+    values = matrix.data.astype(np.float64)
+    finite = np.isfinite(values)
+    if not finite.all():
+        place = int(np.argmin(finite))
+        row = int(np.searchsorted(matrix.indptr, place, side="right")) - 1
+        raise _not_finite(row, int(matrix.indices[place]), values[place])
+    return Table(_cut(matrix.indices.tolist(), values.tolist(), matrix.indptr[1:].tolist()))
+
+
+def _cut(names: list[Any], values: list[float], ends: list[int]) -> Iterator[Features]:
+    begin = 0
+    for end in ends:
+        yield dict(zip(names[begin:end], values[begin:end]))
+        begin = end
+
+
+def _not_finite(row: int, name: Name, value: Any) -> ValueError:
+    return ValueError(f"row {row}: feature {name!r} must be a finite number, got {short(float(value))}")
+
+
 def _records(X: Any) -> Iterator[dict[Any, Any]]:
     frame = pandas_frame(X)
     if frame is not None:
@@ -84,8 +180,5 @@ def _records(X: Any) -> Iterator[dict[Any, Any]]:
         for begin, end in zip(matrix.indptr[:-1].tolist(), matrix.indptr[1:].tolist()):
             yield dict(zip(matrix.indices[begin:end].tolist(), matrix.data[begin:end].tolist()))
     else:
-        array = np.asarray(X)
-        if array.ndim != 2:
-            raise ValueError(f"X must have two dimensions (rows, features), got {array.ndim}")
-        for row in array.tolist():
+        for row in np.asarray(X).tolist():
             yield dict(enumerate(row))

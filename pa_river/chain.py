@@ -118,7 +118,7 @@ class ChainStore:
         find, known, fresh = self._rows.get, len(self._rows), dict[Name, int]()
         at: dict[str, tuple[list[int], list[int], list[float]]] = {"emit": ([], [], []), "move": ([], [], [])}
         highest = START
-        parts: Iterable[tuple[Any, float]] = _loops.moves(phi, sign * length, norm)
+        parts: Iterable[tuple[Any, float]] = _loops.moved({}, phi, sign * length, norm).items()
         for (kind, first, second), move in parts:
             rows, columns, moves = at[kind]
             if kind == "emit":

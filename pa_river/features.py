@@ -52,7 +52,7 @@ def canonical(x: Mapping[Any, Any]) -> dict[Name, float]:
         raise ValueError(f"features must be a mapping of names to numbers, got {type(x).__name__}")
     clean: dict[Name, float] = {}
     for raw, value in x.items():
-        name = _name(raw)
+        name = name_of(raw)
         if value is None:
             continue
         if isinstance(value, str):
@@ -65,7 +65,8 @@ def canonical(x: Mapping[Any, Any]) -> dict[Name, float]:
     return clean
 
 
-def _name(name: Any) -> Name:
+def name_of(name: Any) -> Name:
+    """Return a feature's name as it is stored; `ValueError` if it is none of str, bytes, int or tuples of these."""
     if type(name) is str or type(name) is int:
         return name
     if isinstance(name, (str, bytes)):
@@ -73,7 +74,7 @@ def _name(name: Any) -> Name:
     if isinstance(name, numbers.Integral):  # bool and numpy integers: equal to an int, and stored as one
         return int(name)
     if isinstance(name, tuple):
-        return tuple(_name(part) for part in name)
+        return tuple(name_of(part) for part in name)
     raise ValueError(f"a feature name must be a str, bytes, int or a tuple of these, got {name!r}")
 
 
@@ -97,5 +98,8 @@ def _number(name: Name, value: Any) -> float:
 
 def short(value: object) -> str:
     """`repr(value)`, cut for an error message."""
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except ValueError:  # Python prints no int of more than 4,300 digits
+        shown = f"a {type(value).__name__} too long to print"
     return shown if len(shown) <= 80 else shown[:77] + "..."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 from pa_river import _compiled, _validate, batch, steps, stores, support
@@ -35,8 +35,8 @@ class Learner(abc.ABC, Generic[S]):
         """Return x as `_scores` takes it: here checked features; `ValueError` if it cannot be."""
         return features(x)
 
-    def _inputs(self, X: Any) -> Iterator[Any]:
-        """Yield the rows of X as `_input` returns them; `ValueError` that names the row."""
+    def _inputs(self, X: Any) -> Iterable[Any]:
+        """Return the rows of X as `_input` returns them; `ValueError` that names the row."""
         return batch.rows(X)
 
     @abc.abstractmethod
@@ -115,30 +115,52 @@ class Learner(abc.ABC, Generic[S]):
             Naming row and column; nothing is learned then.
 
         """
-        examples = batch.examples(self._inputs(X), y, w, self._normalise_y)
-        undo = self._mark([phi for phi, _, _ in examples])
+        self._learn_rows(X, y, w, None)
+
+    def step_many(self, X: Any, y: Any, w: Any = None) -> Any:
+        """Return what `predict_one` answers to each row before it is learned, and learn them: a loop of `step`.
+
+        All or nothing, and with the parameters of `learn_many`; the result is as that of `predict_many`.
+        """
+        predicted: list[Any] = []
+        self._learn_rows(X, y, w, predicted)
+        return batch.like(X, predicted)
+
+    def predict_many(self, X: Any) -> Any:
+        """Return the predictions for the rows of X: a Series for a frame, with its index; else an array."""
+        return batch.like(X, self._predict_rows(X))
+
+    def _learn_rows(self, X: Any, y: Any, w: Any, predicted: list[Any] | None) -> None:
+        """Learn the rows of X, and give `predicted` what each would have been answered before."""
+        inputs = batch.table(self._inputs(X))
+        examples = batch.examples(inputs, y, w, self._normalise_y)
+        undo = self._mark(inputs)
         for begin in range(0, len(examples), _CHUNK):
-            chunk = examples[begin:begin + _CHUNK]
-            with support.batch(self._store, [phi for phi, _, _ in chunk]):
-                for row, (phi, label, weight) in enumerate(chunk, begin):
+            end = begin + _CHUNK
+            with support.batch(self._store, inputs.part(begin, end)):
+                for row, (phi, label, weight) in enumerate(examples[begin:end], begin):
                     try:
+                        if not weight and predicted is None:
+                            continue
+                        scores = self._scores(phi)
+                        if predicted is not None:
+                            predicted.append(self._predicted(scores))
                         if weight:
-                            self._learn(phi, label, weight, self._scores(phi))
+                            self._learn(phi, label, weight, scores)
                     except Exception as error:  # also what a user's cost or feature map raises: all or nothing
                         undo()
                         if isinstance(error, ValueError):
                             raise ValueError(f"row {row}: {error}") from error
                         raise
 
-    def predict_many(self, X: Any) -> Any:
-        """Return the predictions for the rows of X: a Series for a frame, with its index; else an array."""
-        phis = list(self._inputs(X))
+    def _predict_rows(self, X: Any) -> list[Any]:
+        inputs = batch.table(self._inputs(X))
         predicted: list[Any] = []
-        for begin in range(0, len(phis), _CHUNK):
-            chunk = phis[begin:begin + _CHUNK]
-            with support.batch(self._store, chunk):
-                predicted += [self._predicted(self._scores(phi)) for phi in chunk]
-        return batch.like(X, predicted)
+        for begin in range(0, len(inputs), _CHUNK):
+            part = inputs.part(begin, begin + _CHUNK)
+            with support.batch(self._store, part):
+                predicted += [self._predicted(self._scores(phi)) for phi in part]
+        return predicted
 
     def _learn(self, phi: Any, y: Any, w: float, scores: S) -> None:
         try:

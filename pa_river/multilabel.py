@@ -86,13 +86,24 @@ class PAMultilabel(prototypes.Declaring, prototypes.PALabelLearner, base.MultiLa
             n weights, or None for 1 each.
 
         """
-        frame = batch.pandas_frame(y)
-        super().learn_many(X, y if frame is None else frame.to_dict("records"), w)
+        super().learn_many(X, y, w)
+
+    def step_many(self, X: Any, y: Any, w: Any = None) -> Any:
+        """Return what `predict_one` answers to each row before it is learned, as `predict_many` does; learn them."""
+        predicted: list[Any] = []
+        self._learn_rows(X, y, w, predicted)
+        return self._as_came(X, predicted)
 
     def predict_many(self, X: Any) -> Any:
         """Return the predictions for the rows of X: a frame of bools, one column a label, for a frame; else dicts."""
-        found = [self._predicted(self._scores(phi)) for phi in self._inputs(X)]
+        return self._as_came(X, self._predict_rows(X))
+
+    def _as_came(self, X: Any, found: list[Any]) -> Any:
         return batch.like(X, found) if batch.pandas_frame(X) is None else batch.proba_like(X, found)
+
+    def _learn_rows(self, X: Any, y: Any, w: Any, predicted: list[Any] | None) -> None:
+        frame = batch.pandas_frame(y)
+        super()._learn_rows(X, y if frame is None else frame.to_dict("records"), w, predicted)
 
     _normalise_y = staticmethod(normal.label_set)
 

@@ -12,8 +12,8 @@ from pa_river import _river_state
 from pa_river._pack import StateError, finite_float, finite_vector, pack, pack_names, unpack, unpack_names
 
 __all__ = [
-    "StateError", "dumps", "finite_float", "finite_vector", "loads", "pack", "pack_names", "storable", "unpack",
-    "unpack_names",
+    "StateError", "dumps", "finite_float", "finite_vector", "loads", "not_stored", "pack", "pack_names", "storable",
+    "unpack", "unpack_names",
 ]
 
 _MAGIC = b"PARV"
@@ -80,7 +80,7 @@ def loads(data: bytes, **not_stored: Any) -> Any:
     data
         What `dumps` returned.
     not_stored
-        Constructor parameters of the model that bytes cannot hold, such as a cost function, by name.
+        Constructor parameters of the model or its parts that bytes cannot hold, such as a cost function, by name.
 
     Raises
     ------
@@ -105,16 +105,41 @@ def loads(data: bytes, **not_stored: Any) -> Any:
     body = view[_HEADER.size:]
     if zlib.crc32(body) != checksum:
         raise StateError("the checksum does not fit: the bytes were changed or cut")
+    decoder = _Decoder(not_stored)
     try:
-        content = unpack(body, _decode)
+        content = unpack(body, decoder)
         if not (isinstance(content, tuple) and len(content) == 2):
             raise StateError("the body holds no model")
-        return _decode(*content, **not_stored)
+        model = decoder(*content)
     except StateError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, IndexError) as error:
         # a body with a right checksum and a wrong inside: made by hand, or by a defect; never a half-built model
         raise StateError(f"the state does not fit its class: {error!r:.200}") from error
+    unused = [param for param in not_stored if param not in decoder.used]
+    if unused:
+        raise StateError(f"{type(model).__name__} has no parameter {unused[0]!r} that was not stored")
+    return model
+
+
+def not_stored(model: Any) -> dict[str, Any]:
+    """Return the callable parameters of a model and its parts, by name: what `loads` wants back.
+
+    `StateError` if two parts have different ones of the same name, which `loads` could not tell apart.
+    """
+    found: dict[str, Any] = {}
+
+    def encode(value: Any) -> tuple[str, Any]:
+        name, content = _encode(value)
+        if name in _classes:
+            for param, stored in content[0].items():
+                given = getattr(value, param)
+                if stored is _NOT_STORED and found.setdefault(param, given) is not given:
+                    raise StateError(f"two parts of the model have a callable {param!r} each, and not the same")
+        return name, content
+
+    pack(encode(model), encode)
+    return found
 
 
 def _encode(value: Any) -> tuple[str, Any]:
@@ -133,23 +158,32 @@ def _encode(value: Any) -> tuple[str, Any]:
 _NOT_STORED = ("pa_river: not stored",)
 
 
-def _decode(name: str, content: Any, **not_stored: Any) -> Any:
-    cls = _classes.get(name) if isinstance(name, str) else None
-    if cls is None:
-        return _river_state.decode(name, content)
-    params, learned = content
-    known = _parameters(cls)
-    unknown = [param for param in (*params, *not_stored) if param not in known]
-    if unknown:
-        raise StateError(f"{name} has no parameter {unknown[0]!r}")
-    missing = [param for param, value in params.items() if value == _NOT_STORED and param not in not_stored]
-    if missing:
-        raise StateError(f"{name}: the parameter {missing[0]!r} is a callable, which bytes do not hold; "
-                         f"give it to loads(data, {missing[0]}=...)")
-    model = cls(**{**params, **not_stored})
-    if learned is not None:
-        model._set_state(learned)
-    return model
+class _Decoder:
+    """(class name, content) -> object, with the callables that the bytes do not hold."""
+
+    def __init__(self, not_stored: dict[str, Any]):
+        self._not_stored = not_stored
+        self.used: set[str] = set()
+
+    def __call__(self, name: str, content: Any) -> Any:
+        cls = _classes.get(name) if isinstance(name, str) else None
+        if cls is None:
+            return _river_state.decode(name, content)
+        params, learned = content
+        known = _parameters(cls)
+        for param, value in params.items():
+            if param not in known:
+                raise StateError(f"{name} has no parameter {param!r}")
+            if value == _NOT_STORED:
+                if param not in self._not_stored:
+                    raise StateError(f"{name}: the parameter {param!r} is a callable, which bytes do not hold; "
+                                     f"give it to loads(data, {param}=...)")
+                params[param] = self._not_stored[param]
+                self.used.add(param)
+        model = cls(**params)
+        if learned is not None:
+            model._set_state(learned)
+        return model
 
 
 def _parameters(cls: type) -> list[str]:

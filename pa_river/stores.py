@@ -87,7 +87,8 @@ class LinearStore:
         self.intercept = 0.0
 
     def score(self, phi: Features) -> float:
-        return _loops.finite(_loops.dot(self.weights, phi) + self.intercept)
+        score = _loops.dot(self.weights, phi) + self.intercept
+        return score if score - score == 0.0 else _loops.finite(score)
 
     def norm(self, phi: Features) -> float:
         return _loops.norm(phi, self._extra)

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from pa_river import _loops, _validate, budget, state
-from pa_river._block import AgainstMany, Block
+from pa_river import _gram, _loops, _validate, budget, state
+from pa_river._block import Block
+from pa_river._gram import Batch, DenseRows
+from pa_river.batch import Table
 from pa_river.kernels import Array, Kernel
 from pa_river.terms import Features, Name, Term
 
@@ -41,35 +43,6 @@ class Full(Exception):
     """A new support vector needs another's place. Nothing has moved: make room, then size the step anew."""
 
 
-class Batch:
-    """What a batch of examples needs of the support vectors at its start, in one product instead of one an example."""
-
-    def __init__(self, phis: Sequence[Features], kernel: Kernel, extra: float, block: Block, table: Array):
-        self._rows = {id(phi): row for row, phi in enumerate(phis)}
-        self._phis = phis  # keeps them alive, and so their ids their own
-        self._start = len(table)
-        self._seated: list[int] = []  # rows that became support vectors, in order
-        with np.errstate(all="ignore"):
-            self._scores = (kernel.of(AgainstMany(block, phis)) + extra).T @ table
-            self._near = kernel.of(AgainstMany(Block(phis), phis)) + extra
-
-    def row(self, phi: Features) -> int | None:
-        """Return the row of phi in the batch; None if it is of no batch."""
-        return self._rows.get(id(phi))
-
-    def seat(self, row: int) -> None:
-        """Take in that the example of a row is the newest support vector."""
-        self._seated.append(row)
-
-    def scores(self, row: int, table: Array) -> Array:
-        """Return the scores of a row in all slots."""
-        near = self._near[self._seated, row]
-        scores: Array = (near[:, None] * table[self._start:]).sum(axis=0)
-        before = self._scores[row]
-        scores[:len(before)] += before
-        return scores
-
-
 class SupportStore:
     """One w a slot, each the sum of coefficient * phi over the support vectors; with an intercept the kernel is k + 1.
 
@@ -83,12 +56,14 @@ class SupportStore:
         self._limit = limit or budget.Budget(math.inf)
         self._policy = budget.policy(self._limit)
         self._block: Block | None = None
+        self._dense: DenseRows | None = None  # the same for batches of dense tables
         self._guest: tuple[Features, Array] | None = None  # for whom room is made, with its similarities
         self._seated = False  # whether the guest is the last support vector already
         self._batch: Batch | None = None
         self._vectors: list[Features] = []
         self._squares: list[float] = []  # k of each vector with itself
         self._table: Array = np.zeros((0, 1))  # coefficients, a column a slot; replaced when it changes
+        self._room: Array = self._table  # where `_table` grows: its rows, and free ones
         self.lost = 0.0
 
     @property
@@ -117,7 +92,7 @@ class SupportStore:
         """Return w . phi in the first `slots` slots; `ValueError` if one is not finite."""
         with np.errstate(all="ignore"):
             if self._batch is not None and (row := self._batch.row(phi)) is not None:
-                found = self._batch.scores(row, self._table)[:slots]
+                found = self._batch.scores(row)[:slots]
             else:
                 found = (self.similarities(phi)[:, None] * self._table[:, :slots]).sum(axis=0)
         scores: list[float] = found.tolist()
@@ -131,7 +106,10 @@ class SupportStore:
         Only without a limit: where support vectors give way, each example is on its own.
         """
         if self._limit.size == math.inf and len(self._vectors) >= _BLOCK_FROM:
-            self._batch = Batch(phis, self._kernel, self._extra, self._mirror(), self._table)
+            if isinstance(phis, Table) and phis.matrix is not None and (rows := self._dense_rows(phis.names)):
+                self._batch = _gram.dense(phis, phis.matrix, self._kernel, self._extra, rows, self._table)
+            else:
+                self._batch = _gram.sparse(phis, self._kernel, self._extra, self._mirror(), self._table)
         try:
             yield
         finally:
@@ -176,7 +154,9 @@ class SupportStore:
             raise Full
         else:
             self._seat(phi)
-        self._table = np.vstack([_widened(table, len(row)), row])
+        self._table = self._grown(table, row)
+        if self._batch is not None:
+            self._batch.move(phi, row, keep)
         self.lost *= keep
 
     @contextlib.contextmanager
@@ -199,7 +179,7 @@ class SupportStore:
 
         def restore() -> None:
             self._vectors, self._squares, self._policy = vectors, squares, policy
-            self._table, self.lost, self._block = table, lost, None
+            self._table, self.lost, self._block, self._dense = table, lost, None, None
 
         return restore
 
@@ -228,27 +208,47 @@ class SupportStore:
             raise state.StateError("the loss of a budget is negative")
         self._policy.recall(values["policy"], len(vectors))
         self._squares = [self._square(vector) for vector in vectors]
-        self._vectors, self._table, self.lost, self._block = vectors, table, lost, None
+        self._vectors, self._table, self.lost, self._block, self._dense = vectors, table, lost, None, None
 
     def _square(self, phi: Features) -> float:
         return self._kernel(phi, phi) + self._extra
 
     def _seat(self, phi: Features) -> None:
-        own = {name: float(value) for name, value in phi.items() if value}
+        row = None if self._batch is None or self._dense is None else self._batch.dense_row(phi)
+        own = {name: float(value) for name, value in phi.items() if value} if row is None else phi
         square = self._square(own)
         self._vectors.append(own)
         self._squares.append(square)
-        if self._block is not None:
-            self._block.append(own)
-        if self._batch is not None:
-            row = self._batch.row(phi)
-            assert row is not None, "a batch learns its own examples"
-            self._batch.seat(row)
+        if row is not None and self._dense is not None:
+            self._dense.take(row)
+
+    def _grown(self, table: Array, row: Array) -> Array:
+        """Return the table with one more row, in the free place below it where there is one: nobody else reads that."""
+        count, slots = table.shape
+        if table.base is not self._room or count == len(self._room) or slots != len(row):
+            self._room = np.zeros((2 * count + 16, len(row)))
+            self._room[:count, :slots] = table
+        self._room[count] = row
+        return self._room[:count + 1]
 
     def _mirror(self) -> Block:
         if self._block is None:
-            self._block = Block(self._vectors)
+            self._block = Block([])
+        for vector in self._vectors[len(self._block):]:
+            self._block.append(vector)
         return self._block
+
+    def _dense_rows(self, names: Sequence[Name]) -> DenseRows | None:
+        """Return the support vectors by the columns of a table; None if one has a name that the table lacks."""
+        rows = self._dense
+        if rows is None or rows.names != names:
+            rows = DenseRows(names, self._kernel.dtype)
+        missing = self._vectors[len(rows.matrix):]
+        self._dense = rows if rows.fits(missing) else None
+        if self._dense is not None:
+            for vector in missing:
+                rows.append(vector)
+        return self._dense
 
     def _make_room(self, phi: Features) -> None:
         near, own, table = self.similarities(phi), self._square(phi), self._table
@@ -264,9 +264,10 @@ class SupportStore:
         if not (np.isfinite(table).all() and math.isfinite(lost)):
             raise ValueError("a coefficient would not be finite; nothing was learned")
         self._gives_way(leave, phi)
-        del self._vectors[place], self._squares[place]
         if self._block is not None:
-            self._block.remove(place)
+            self._mirror().remove(place)
+        self._dense = None
+        del self._vectors[place], self._squares[place]
         if leave.newcomer is not None:
             self._seat(phi)
         self._table, self.lost = table, lost
@@ -296,11 +297,6 @@ def batch(store: Any, phis: Sequence[Any]) -> contextlib.AbstractContextManager[
 def lost(store: Any) -> float:
     """Return the summed length of all that the budget of a store dropped; 0.0 without one."""
     return store.lost if isinstance(store, SupportStore) else 0.0
-
-
-def _widened(table: Array, slots: int) -> Array:
-    missing = slots - table.shape[1]
-    return np.pad(table, ((0, 0), (0, missing))) if missing else table
 
 
 def _vectors(values: dict[str, Any]) -> list[Features]:

@@ -104,6 +104,15 @@ REGRESSION = [
          X, strategies.targets, bad_y=NOT_A_TARGET, two_y=(3.0, -3.0)),
 ]
 
+MARGIN_DISTRIBUTION = [
+    Case(f"ODMClassifier {name}", build, X, strategies.binary_labels, bad_y=NOT_BINARY, exceptions={
+        "bit-equal": "the state holds examples and multipliers; factors are built anew, equal within 1e-8"})
+    for name, build in {
+        "rbf": lambda: pa_river.ODMClassifier(10.0),
+        "linear window": lambda: pa_river.ODMClassifier(0.01, 0.2, pa_river.Linear(), lam_right=0.1, max_size=5),
+    }.items()
+]
+
 COSTS = {
     y: {r: abs(i - j) * (1.0 + (i < j)) for j, r in enumerate(strategies.LABELS) if r != y}
     for i, y in enumerate(strategies.LABELS)
@@ -216,7 +225,7 @@ AVERAGED = [
 
 ALL = [
     *BINARY, *REGRESSION, *PROTOTYPES, *JOINT, *KERNEL, *BUDGET, *UNICLASS, *SECOND, *CERTIFIED, *AVERAGED,
-    AVERAGED_REGRESSOR, *SEQUENCES,
+    AVERAGED_REGRESSOR, *SEQUENCES, *MARGIN_DISTRIBUTION,
 ]
 #: Models that move by a step rule along one direction of records; test_sequences.py has the properties of sentences.
 STEPS = [case for case in ALL

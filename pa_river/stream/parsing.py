@@ -6,17 +6,20 @@ import datetime
 import json
 import math
 import re
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from pa_river.features import short
 from pa_river.stream.records import OPS, Event, Rejected, payload
 
 MAX_LINE = 4_000_000  # bytes of one input line
 MAX_FEATURES = 100_000  # of one event, nested values counted
 MAX_DEPTH = 16  # of lists and objects in x or y
 MAX_TEXT = 4_096  # characters of a key, an id, a segment, a source
+MAX_TIME = 9e12  # seconds before or after 1970: what the clocks of engines hold, and a count of milliseconds
 
 
 def parse(line: str | bytes, *, source: str | None = None, seq: int | None = None) -> Event | Rejected:
@@ -90,12 +93,13 @@ def malformed(event: Event) -> str | None:
     The types of its envelope only: what is in x and y is the model's to judge.
     """
     _, id, time, x, y, w, segment, _, _, op, target, check = event
-    if type(time) is float and time - time == 0.0 and type(id) is str and w is None and segment is None and op is None:
+    is_timed = type(time) is float and -MAX_TIME <= time <= MAX_TIME
+    if is_timed and type(id) is str and w is None and segment is None and op is None:
         return None if x is not None or y is not None else "an event needs x or y"  # nearly every event
-    if not isinstance(time, (int, float)) or not math.isfinite(time):
-        return f"time must be a finite number, got {time!r}"
-    if w is not None and not (isinstance(w, (int, float)) and 0.0 <= w < math.inf):
-        return f"w must be a finite number >= 0, got {w!r}"
+    if not (isinstance(time, (int, float)) and -MAX_TIME <= time <= MAX_TIME):
+        return f"time must be a finite number of seconds, at most {MAX_TIME:g} either way, got {short(time)}"
+    if w is not None and not (isinstance(w, (int, float)) and 0.0 <= w <= sys.float_info.max):
+        return f"w must be a finite number >= 0, got {short(w)}"
     if not all(text is None or type(text) is str for text in (id, segment, op, check)):
         return "id, segment, op and checksum must be text"
     if op is not None and op not in OPS:
@@ -159,8 +163,10 @@ def _event(record: Mapping[str, Any], source: str | None, seq: int | None) -> Ev
     if op is not None:
         target = _target(op, target)
     number = get("seq", seq)
-    if number is not None and (type(number) is not int or number < 0):
-        raise ValueError(f"seq must be an integer >= 0, got {number!r}")
+    if number is not None and type(number) is not int:
+        number = int(number) if isinstance(number, np.integer) else -1
+    if number is not None and number < 0:
+        raise ValueError(f"seq must be an integer >= 0, got {get('seq', seq)!r:.100}")
     segment, origin, checksum = get("segment"), get("source", source), get("checksum")
     event = Event(
         key, id, _seconds(get("time")), x, y, w,

@@ -13,6 +13,7 @@ from river import base
 
 from pa_river import labels, state
 from pa_river.learner import ScoreLearner
+from pa_river.stream.parsing import check_values
 
 Predict = Callable[[Any, Any], "tuple[Any, float | None]"]
 
@@ -33,10 +34,11 @@ class Kind:
     """
 
     def __init__(self, model: Any) -> None:
-        params = inspect.signature(type(model)).parameters
-        given = {name: getattr(model, name, None) for name in params}
-        self.not_stored = {name: value for name, value in given.items() if callable(value)}
+        last = getattr(model, "_last_step", model)
+        if isinstance(model, type) or not (hasattr(last, "predict_one") or hasattr(last, "score_one")):
+            raise ValueError("it is no model that predicts or scores")
         self.prototype = state.dumps(model)
+        self.not_stored = state.not_stored(model)
         self.fresh()  # what cannot be read back is refused here, not at the first event
         self.supervised: bool = getattr(model, "_supervised", True)
         # our learners: a failed call moves nothing
@@ -44,7 +46,7 @@ class Kind:
         self.forgets = hasattr(model, "unlearn_one")
         learns = inspect.signature(model.learn_one).parameters
         self.takes_id = self.forgets and "id" in learns
-        self.normalise: Callable[[Any], Any] = labels.of(model)
+        self.normalise: Callable[[Any], Any] = functools.partial(_label, labels.of(model))
         self.predict = _predict(model, self.supervised)
         self.loss = _loss(model, self.supervised)
 
@@ -143,6 +145,19 @@ class Served:
             self._since, self._mark = [], 0
             self._stale = False
         return self._blob
+
+
+def _label(normalise: Callable[[Any], Any], y: Any) -> Any:
+    """y as the model compares it; `ValueError` unless the state and a line of JSON hold it, too.
+
+    A model may learn any hashable label: one that its bytes cannot hold would fail every later bundle of the key.
+    """
+    y = normalise(y)
+    if type(y) is bool or type(y) is str or (type(y) is float and y - y == 0.0):
+        return y
+    check_values("y", y)
+    state.pack(y)
+    return y
 
 
 def _learn(kind: Kind, model: Any, x: Any, y: Any, w: float | None, id: str | None) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Protocol
 
+from pa_river.stream.parsing import MAX_TIME
 from pa_river.stream.records import Snapshot
 from pa_river.stream.serving import Kind
 
@@ -64,7 +64,7 @@ class Settings:
 def _seconds(name: str, value: Any) -> float | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= MAX_TIME:
         raise ValueError(f"CellSpec({name}=...) must be a finite number of seconds > 0, or None, got {value!r}")
     return float(value)
 

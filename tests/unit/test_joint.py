@@ -138,7 +138,7 @@ def test_its_functions_come_back_through_loads():
 @pytest.mark.parametrize("arguments, named", [
     ((None, ("a",)), "phi"), ((per_label, {"a", "b"}), "candidates"), ((per_label, "ab"), "candidates"),
     ((per_label, ("a",), 1.0), "rule"),
-], ids=repr)
+], ids=["no map", "a set", "a text", "a number for a rule"])
 def test_what_cannot_be_is_refused_when_built(arguments, named):
     with pytest.raises(ValueError, match=named):
         PAJoint(*arguments)

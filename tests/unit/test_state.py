@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 import pickle
 import struct
@@ -183,3 +184,50 @@ def test_the_bytes_of_format_one_still_load():
     # basic PA, no intercept, (2, 1)+ then (1, 1)+: the worked example
     assert isinstance(model.rule, pa_river.PA) and model.version == 2 and not model.learn_intercept
     assert model.weights == pytest.approx({"a": 0.6, "b": 0.4}, abs=1e-12)
+
+
+def by_length(y, r):
+    return float(len(str(y)) + len(str(r)))
+
+
+@pytest.mark.parametrize("build", [
+    lambda model: model, lambda model: preprocessing.StandardScaler() | model, pa_river.Certified,
+], ids=["alone", "in a pipeline", "in a wrapper"])
+def test_a_callable_comes_back_by_name_wherever_its_model_stands(build):
+    model = build(pa_river.PACostSensitive(by_length))
+    for x, y in [({"a": 1.0}, "long"), ({"a": 2.0}, "b"), ({"a": 2.0}, "b"), ({"a": 1.0}, "long")]:
+        model.learn_one(x, y)
+    assert state.not_stored(model) == {"cost": by_length}
+    loaded = loads(dumps(model), cost=by_length)
+    model.learn_one({"a": 3.0}, "new")
+    loaded.learn_one({"a": 3.0}, "new")
+    assert dumps(loaded) == dumps(model)
+    with pytest.raises(StateError, match="give it to loads"):
+        loads(dumps(model))
+    with pytest.raises(StateError, match="no parameter 'price'"):
+        loads(dumps(model), cost=by_length, price=by_length)
+
+
+def test_two_callables_of_one_name_are_told_apart_or_refused():
+    both = multiclass.OneVsRestClassifier(pa_river.PACostSensitive(by_length))
+    both.classifiers = {"a": pa_river.PACostSensitive(lambda y, r: 1.0)}
+    with pytest.raises(StateError, match="two parts of the model have a callable 'cost'"):
+        state.not_stored(both)
+
+
+def test_a_pipeline_that_splits_numbers_from_text_is_stored():
+    numeric = compose.SelectType(numbers.Number) | preprocessing.StandardScaler()
+    model = numeric + (compose.SelectType(str) | preprocessing.OneHotEncoder()) | PAClassifier()
+    for height, colour, y in [(1.0, "red", True), (3.0, "blue", False), (2.0, "red", True)]:
+        model.learn_one({"height": height, "colour": colour}, y)
+    loaded = loads(dumps(model))
+    for each in (model, loaded):
+        each.learn_one({"height": 5.0, "colour": "green"}, False)
+    assert dumps(loaded) == dumps(model)
+    assert set(loaded["PAClassifier"].weights) == {"height", "colour_red", "colour_blue", "colour_green"}
+
+
+@pytest.mark.parametrize("value", ["PAClassifier", 1.0, None, {"a": 1.0}, PAClassifier], ids=repr)
+def test_what_is_no_model_is_not_stored(value):
+    with pytest.raises(StateError):
+        dumps(value)

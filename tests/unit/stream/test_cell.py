@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import pickle
 
@@ -214,6 +215,10 @@ def test_a_key_to_which_only_refused_events_came_leaves_no_state():
     (Event("k", "1", 0.0), "needs x or y"),
     (Event("k", "1", math.nan, x=A), "time"),
     (Event("k", "1", "noon", x=A), "time"),
+    (Event("k", "1", 1e308, x=A), "time must be a finite number of seconds, at most 9e+12"),
+    (Event("k", "1", -1e13, x=A), "time"),
+    (Event("k", "1", 10**5000, x=A), "time"),
+    (Event("k", "1", 0.0, x=A, y=True, w=10**400), "w must be"),
     (Event("k", 1, 0.0, x=A), "text"),
     (Event("k", "1", 0.0, x=A, y=True, w=-1.0), "w must be"),
     (Event("k", "1", 0.0, x=A, op="drop"), "op must be one of"),
@@ -471,6 +476,26 @@ def test_a_cost_sensitive_model_is_judged_by_its_cost_and_before_it_knows_a_labe
     assert callable(cost) == (losses[0] == (None, "x", None))  # a mapping names its labels, so something is predicted
 
 
+def test_a_pipeline_with_a_cost_function_is_kept_in_a_cell():
+    settings = CellSpec(preprocessing.StandardScaler() | PACostSensitive(lambda y, r: 4.0))
+    held = settings.open("k", None)
+    run(held, ask("1", 0.0, y="x"), ask("2", 1.0, {"a": 3.0}, y="z"))
+    held = settings.open("k", held.dumps())
+    said, outcome = run(held, ask("3", 2.0, {"a": -3.0}, y="z"))
+    assert (said.prediction, outcome.loss, held.version()) == ("x", 4.0, 3)
+
+
+@pytest.mark.parametrize("label", [math.inf, ("a", -math.inf), frozenset("a"), ("a", frozenset()), 1j, 10**400])
+def test_a_label_that_neither_bytes_nor_json_hold_costs_its_event_and_not_its_key(label):
+    held = CellSpec(PAMulticlass()).open("k", None)
+    rejected = run(held, ask("1", 0.0, y=label), ask("2", 1.0), tell("2", 2.0, label), tell("3", 3.0, label))
+    assert [output.tag for output in rejected] == ["rejected", "predictions", "rejected", "rejected"]
+    outputs = run(held, tell("2", 4.0, ("a", b"b")), ask("4", 5.0))
+    assert [json.loads(output.to_json())["key"] for output in [*rejected, *outputs]] == ["k"] * 6
+    assert held.dumps() is not None
+    assert held.model().decision_one(A) == pytest.approx({("a", b"b"): 0.5})
+
+
 def test_a_label_model_scores_by_its_winner():
     held = CellSpec(preprocessing.StandardScaler() | PAMulticlass()).open("k", None)
     run(held, Event("k", "1", 0.0, {"a": 1.0}, "x"), Event("k", "2", 1.0, {"a": 3.0}, "y"))
@@ -524,6 +549,15 @@ def test_an_event_of_another_key_is_a_defect_of_the_engine_and_not_of_the_event(
 def test_a_setting_that_cannot_work_is_refused_in_words_when_the_job_is_built(settings, words):
     with pytest.raises(ValueError, match=words):
         spec(**settings)
+
+
+@pytest.mark.parametrize("model", [
+    None, "PAClassifier", PAClassifier, PA1(), preprocessing.StandardScaler(),
+    preprocessing.StandardScaler() | preprocessing.MinMaxScaler(),
+], ids=lambda model: type(model).__name__)
+def test_what_is_no_model_is_refused_when_the_job_is_built(model):
+    with pytest.raises(ValueError, match="no model that predicts or scores"):
+        CellSpec(model)
 
 
 def test_a_model_that_cannot_be_stored_is_refused_by_name():

@@ -44,6 +44,7 @@ def test_keys_and_ids_become_their_canonical_text(key, text):
     ({"key": "k" * 5000}, "validate", "more than 4096"), ({"id": None}, "validate", "id is required"),
     ({"time": None}, "validate", "time"), ({"time": "yesterday"}, "validate", "YESTERDAY"),
     ({"time": True}, "validate", "time"), ({"time": 10**400}, "validate", "time"), ({"time": "inf"}, "validate", "INF"),
+    ({"time": 1e300}, "validate", "at most 9e+12"),
     ({"x": None}, "validate", "x or y"), ({"x": 3}, "validate", "x must be"),
     ({"x": {"a": {"b": [[math.inf]]}}}, "parse", "Infinity is not a JSON number"),
     ({"x": {"a": 10**400}}, "validate", "'a' must be a finite number"), ({"y": 10**400}, "validate", "'y' must be"),
@@ -133,3 +134,10 @@ def test_the_payload_of_what_has_no_text_is_made_and_cut():
     cycle: dict = {}
     cycle["self"] = cycle
     assert payload(cycle).startswith("<ValueError")
+
+
+def test_a_number_of_a_source_may_be_numpy_s():
+    event = event_from({"key": "k", "id": "1", "time": 0, "y": 1, "seq": np.int64(3)})
+    assert (event.seq, type(event.seq)) == (3, int)
+    assert isinstance(event_from({"key": "k", "id": "1", "time": 0, "y": 1, "seq": np.float64(3)}), Rejected)
+    assert isinstance(event_from({"key": "k", "id": "1", "time": 0, "y": 1, "seq": True}), Rejected)

@@ -1,0 +1,251 @@
+"""The engines whose whole change is one compiled call; arrays and bookkeeping are those of the references."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pa_river.odm import loops
+from pa_river.odm.engine import Engine, Lost
+from pa_river.odm.frozen import PENDING, FrozenEngine
+from pa_river.odm.primal import UNLIMITED, PrimalEngine, pivoted_cholesky
+from pa_river.odm.problem import Problem
+
+Array = NDArray[np.float64]
+
+#: Features with which margins inside the strip are screened.
+FEATURES = 64
+
+#: Values of H that a pass over the margins inside the strip must read before screening pays.
+_WORTH = 60_000
+
+
+class CompiledFrozenEngine(FrozenEngine):
+    """`FrozenEngine` with the lower triangle of B0 only, and with screened margins inside the strip.
+
+    Screening is exact: with F the features of a partial pivoted Cholesky factor, gamma_i = offset_i + F_i . c(w) up to
+    missed_i |w - w_then|, and |w - w_then| is at most the sum of the lengths of the pivots since. An instance is looked
+    at again only where that does not rule out that it left the strip.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.core: Any = loops.native.FrozenCore(problem.theta)
+        self._bound: Array | None = None
+        self._marks: frozenset[int] = frozenset()  # slots of the landmarks
+        self._features: tuple[Any, ...] = ()
+        self._weighed = 0  # instances inside the strip when screening was last thought over
+        super().__init__(problem)
+
+    @property
+    def n(self) -> int:
+        return int(self.core.n)
+
+    @n.setter
+    def n(self, value: int) -> None:
+        self.core.n = value
+
+    @property
+    def k(self) -> int:
+        return int(self.core.k)
+
+    @k.setter
+    def k(self, value: int) -> None:
+        self.core.k = value
+
+    def rebuild(self) -> None:
+        self._unscreen()
+        super().rebuild()
+        self.core.take(*self._arrays(), self.n, self.k)
+        self._bind()
+        self._screen()
+
+    def _arrays(self) -> tuple[Any, ...]:
+        return (
+            self.B, self.base, self.sides, self.active.view(np.int8), self.place, self.queued, self.Z, self.small,
+            self.of, self.comes.view(np.int8),
+        )
+
+    def _bind(self) -> None:
+        problem = self.problem
+        self._bound = problem.H
+        self.core.bind(problem.H, problem.alpha, problem.side, problem.costs)
+
+    def _allot(self, capacity: int) -> None:
+        # S never has more members than there are slots; pages that are not touched cost nothing.
+        capacity = self.problem.capacity + 2 * PENDING
+        super()._allot(0)
+        lines = (capacity + 7) // 8
+        self.B = np.zeros((8 * (lines + 1 - lines % 2), capacity), order="F")
+        self.base, self.sides, self.active = np.full(capacity, -1, np.int64), np.zeros(capacity, np.int8), np.zeros(
+            capacity, bool
+        )
+        self.Z = np.zeros((PENDING, capacity))
+
+    def _fill(self, half: Array) -> None:
+        self.B[: len(half), : len(half)] = half
+
+    def _change(self, added: Sequence[int], removed: Sequence[int]) -> None:
+        problem, core = self.problem, self.core
+        if self._bound is not problem.H:
+            self._regrow()
+        folds = core.folds
+        status = core.change(added, removed, problem.count)
+        self.pivots, self.sweeps, self.folds = core.pivots, core.sweeps, core.folds
+        if status == loops.native.LOST:
+            raise Lost
+        if status == loops.native.UNSETTLED:
+            self.refit()
+        elif core.folds != folds:
+            self._let_go()
+            self._screen()
+
+    def _regrow(self) -> None:
+        """Follow the problem to larger arrays."""
+        n, k, old = self.n, self.k, self._arrays()
+        self._allot(0)
+        rows = min(len(old[0]), len(self.B))
+        self.B[:rows, : old[0].shape[1]] = old[0][:rows]
+        size = len(old[1])
+        self.base[:size], self.sides[:size], self.active[:size] = old[1], old[2], old[3]
+        self.Z[:, : old[6].shape[1]] = old[6]
+        self.small[:], self.of[:], self.comes[:] = old[7], old[8], old[9]
+        unset = np.full(self.problem.capacity - len(self.place), -1, np.int64)
+        self.place, self.queued = np.append(self.place, unset), np.append(self.queued, unset)
+        self.core.take(*self._arrays(), n, k)
+        self._bind()
+        if self._marks:
+            F, corner, chosen, *by_slot = self._features
+            more = self.problem.capacity - len(F)
+            self._features = (
+                np.vstack([F, np.zeros((more, F.shape[1]))]), corner, chosen,
+                *(np.append(values, np.zeros(more)) for values in by_slot),
+            )
+            self.core.screen(*self._features)
+
+    def _screen(self) -> None:
+        """Choose landmarks where looking at every margin inside the strip would cost more."""
+        problem = self.problem
+        inside = len(problem.inside())
+        if self._marks:
+            if 2 * sum(slot in self._marks for slot in self.gone) <= len(self._marks):
+                return
+        elif inside < 2 * self._weighed:
+            return
+        self._unscreen()
+        self._weighed = max(inside, 16)
+        if not inside or inside * problem.count < _WORTH:
+            return
+        live = problem.live()
+        found, chosen, missed = landmarks(problem.H, live, FEATURES)
+        F, size = np.zeros((problem.capacity, len(chosen))), problem.capacity
+        F[live] = found
+        beyond = np.zeros(size)
+        beyond[live] = np.sqrt(missed) + 1e-7 * np.sqrt(problem.H.diagonal()[live])
+        corner = np.ascontiguousarray(F[chosen])
+        self._marks = frozenset(chosen.tolist())
+        self._features = (F, corner, chosen, np.full(size, -1.0), np.zeros(size), np.full(size, -1.0), beyond)
+        self.core.screen(*self._features)
+
+    def _unscreen(self) -> None:
+        self._marks, self._features, self._weighed = frozenset(), (), 0
+        self.core.screen(*_no_features())
+
+    def release(self, slots: Sequence[int]) -> None:
+        if self._marks:
+            self.gone.extend(slot for slot in slots if slot in self._marks)
+            slots = [slot for slot in slots if slot not in self._marks]
+        super().release(slots)
+
+    def _let_go(self) -> None:
+        marked = [slot for slot in self.gone if slot in self._marks]
+        if marked:
+            self.gone = [slot for slot in self.gone if slot not in self._marks]
+        super()._let_go()
+        self.gone = marked
+
+    def forget(self) -> None:
+        self._unscreen()
+        super().forget()
+
+    def fold(self) -> None:
+        self.core.fold()
+        self._let_go()
+
+    def correct(self, rest: Array) -> Array:
+        n, k = self.n, self.k
+        result = np.zeros(self.problem.count)
+        if n + k == 0:
+            return result
+        active, comes = np.flatnonzero(self.active[:n]), self.comes[:k]
+        places, slots = self.base[active], self.of[:k][comes]
+        right, own, out = np.zeros(max(n, 1)), np.zeros(PENDING), np.zeros(max(n, 1))
+        right[active], own[:k][comes] = rest[places], rest[slots]
+        pending = self.core.solve(right, own, out)
+        result[places], result[slots] = out[active], pending[comes]
+        return result
+
+
+class CompiledPrimalEngine(PrimalEngine):
+    """`PrimalEngine` with one triangle of P kept up to date."""
+
+    def __init__(self, problem: Problem, limit: int = UNLIMITED) -> None:
+        self.core: Any = loops.native.PrimalCore(problem.theta)
+        self._bound: tuple[Any, ...] = ()
+        super().__init__(problem, limit)
+
+    def _change(self, added: Sequence[int], removed: Sequence[int]) -> None:
+        problem, core = self.problem, self.core
+        self._bind()
+        for slot in added:
+            missed = core.express(slot)
+            if missed > self.tolerance(slot):
+                self._widen(slot, self.F[slot, : self.r].copy(), math.sqrt(missed))
+                self._bind()
+        status = core.change(added, removed, problem.count)
+        self.pivots, self.sweeps = core.pivots, core.sweeps
+        if status == loops.native.LOST:
+            raise Lost
+        if status == loops.native.UNSETTLED:
+            self.refit()
+
+    def _bind(self) -> None:
+        problem = self.problem
+        if len(self.F) < problem.capacity:
+            self.F = np.vstack([self.F, np.zeros((problem.capacity - len(self.F), self.F.shape[1]))])
+        bound = (problem.H, self.F, self.P, self.marks)
+        if len(self._bound) != len(bound) or any(a is not b for a, b in zip(self._bound, bound)):
+            self._bound = bound
+            self.core.bind(
+                problem.H, problem.alpha, problem.side, problem.costs, self.F, self.P, self.corner, self.w, self.marks,
+                self.top,
+            )
+
+    def _whole(self) -> Array:
+        r = self.r
+        upper = np.triu(self.P[:r, :r])  # the lower triangle by columns
+        self.P[:r, :r] = upper + np.triu(upper, 1).T
+        return self.P[:r, :r]
+
+
+def landmarks(H: Array, live: NDArray[np.intp], most: int) -> tuple[Array, NDArray[np.int64], Array]:
+    """Return features by a pivoted Cholesky factor of at most `most` columns, its pivots, and what it misses."""
+    found, chosen = pivoted_cholesky(H, live, 1e-9 * float(H.diagonal()[live].max()), most, partial=True)
+    assert found is not None
+    missed = np.maximum(H.diagonal()[live] - np.einsum("ij,ij->i", found, found), 0.0)
+    return found, np.asarray(chosen, dtype=np.int64), missed
+
+
+def _no_features() -> tuple[Any, ...]:
+    empty = np.zeros(0)
+    return np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0, np.int64), empty, empty, empty, empty
+
+
+def engines(table: dict[str, type[Engine]]) -> dict[str, type[Engine]]:
+    """Return the table with the compiled engines in the place of their references, where they were built."""
+    if loops.native is None:
+        return table
+    return {**table, "frozen": CompiledFrozenEngine, "primal": CompiledPrimalEngine}
