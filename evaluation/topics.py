@@ -170,8 +170,9 @@ wanted, of `rank_one`. A classifier a topic learns where 0 is, and every one of 
 hence its lower ranking loss.
 
 **No intercept here.** A document has length 1, and so has the constant feature: half of each step would go into
-weights that say the same of every document, and with 90 topics in bursts that is mostly noise. This choice was added after a first run,
-with an intercept for all, in which PAMultilabel lost on every ranking figure (one-error 15.2 % against 12.8 %). {ours_with}
+weights that say the same of every document, and with 90 topics in bursts that is mostly noise.
+This choice was added after a first run, with an intercept for all, in which PAMultilabel lost on every ranking figure
+(one-error 15.2 % against 12.8 %). {ours_with}
 {tasks.TIMES}"""
     return Result("reuters-topics", "Reuters topics: multilabel ranking", text, rows, {"reuters-topics": figure})
 
