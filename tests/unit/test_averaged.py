@@ -15,7 +15,8 @@ from river import base, compose, evaluate, linear_model, metrics, preprocessing
 import pa_river
 from pa_river import (
     PA, PA1, PA2, Averaged, AveragedClassifier, AveragedMultiLabelClassifier, AveragedRegressor, MIRAClassifier,
-    MulticlassPerceptron, PAClassifier, PACostSensitive, PAMulticlass, PAMultilabel, PARegressor, labels, prototypes, _compiled,
+    MulticlassPerceptron, PAClassifier, PACostSensitive, PAMulticlass, PAMultilabel, PARegressor, _compiled, labels,
+    prototypes,
 )
 from tests import strategies
 
