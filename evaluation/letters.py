@@ -18,7 +18,7 @@ from pa_river import (
 )
 
 FIRST = 2_000  # choose C (r, rate); nothing of it is counted
-KERNEL_ROWS = 6_000  # support vectors grow with the mistakes: a kernel is shown on a part
+KERNEL_ROWS = 4_000  # support vectors grow with the mistakes: a kernel is shown on a part
 STEPS = (0.01, 0.03, 0.1, 0.3, 1.0)
 CAPS = (0.001, 0.003, *STEPS, 3.0)  # for costs
 VOWELS = frozenset("AEIOU")

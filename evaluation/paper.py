@@ -54,8 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         result = one.run(args.data)
         page = write(result, args.output)
         print(f"{one.name}: {_summary(result)}; {time.perf_counter() - begun:.0f} s; {page}")
-    if "all" in args.names:
-        _write_index(args.output)
+    _write_index(args.output)
     return 0
 
 
@@ -65,7 +64,9 @@ def _summary(result: Result) -> str:
 
 
 def _write_index(output: Path) -> None:
-    rows = [(f"[{one.name}]({one.name}.md)", one.help) for one in EXPERIMENTS]
+    there = {page.stem for page in output.glob("*.md")}
+    rows = [(f"[{one.name}]({one.name}.md)" if one.name in there else f"{one.name} (not run yet)", one.help)
+            for one in EXPERIMENTS]
     text = "\n".join(["# The documents' results, regenerated", "",
                       "`python -m evaluation.paper all --data ../shared/data` writes these pages anew.", "",
                       table(["page", "what"], rows), ""])

@@ -13,12 +13,15 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from pa_river import NATIVE
+
 M = TypeVar("M")
 K = TypeVar("K")
 Floats = npt.NDArray[np.float64]
 
 #: said on every page whose times were measured
-TIMES = "Seconds are CPU time of one process, every model after the other in the same run: read them as ratios."
+TIMES = ("Seconds are CPU time of one process, every model after the other in the same run: read them as ratios. They "
+         f"hold {'with' if NATIVE else 'without'} the compiled core.")
 
 
 class Once(NamedTuple):

@@ -79,10 +79,10 @@ def examples(
 
 def like(X: Any, values: list[Any]) -> Any:
     """Return `values` as X came: a pandas Series with its index for a frame, else a numpy array."""
-    frame = pandas_frame(X)
-    if frame is not None:
-        return sys.modules["pandas"].Series(values, index=frame.index)
-    if {type(value) for value in values} in ({bool}, {float}):  # numpy would make one type, text even, of a mixture
+    frame, kinds = pandas_frame(X), {type(value) for value in values}
+    if frame is not None:  # pandas would make NaN of the None among labels
+        return sys.modules["pandas"].Series(values, index=frame.index, dtype=None if len(kinds) == 1 else object)
+    if kinds in ({bool}, {float}):  # numpy would make one type, text even, of a mixture
         return np.array(values)
     result = np.empty(len(values), dtype=object)
     result[:] = values

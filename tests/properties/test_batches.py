@@ -28,18 +28,20 @@ def test_a_batch_equals_the_loop(case, kind, data):
     table = data.draw(tables(case.y))
     rows, y, w = [r for r, _, _ in table], [y for _, y, _ in table], [w for _, _, w in table]
     weights = data.draw(st.sampled_from([w, np.array(w), None]))
-    batch, stepped, loop = case.build(), case.build(), case.build()
+    batch, loop = case.build(), case.build()
     batch.learn_many(KINDS[kind](rows), y, weights)
-    answers = stepped.step_many(KINDS[kind](rows), y, weights)
     expected = [loop.step(dict(enumerate(row)), label, 1.0 if weights is None else weight)
                 for row, label, weight in table]
-    assert pa_river.dumps(stepped) == pa_river.dumps(batch)
     assert batch.version == loop.version
     assert _close(batch, loop)
-    if case in cases.REGRESSION:
-        assert list(answers) == pytest.approx(expected, rel=1e-9, abs=1e-9)
-    elif not isinstance(answers, pd.DataFrame):  # a frame has a column for each label that came at any time
-        assert list(answers) == expected
+    if hasattr(batch, "step_many"):  # the mean of an averaged model is taken for a whole batch only
+        stepped = case.build()
+        answers = stepped.step_many(KINDS[kind](rows), y, weights)
+        assert pa_river.dumps(stepped) == pa_river.dumps(batch)
+        if case in cases.REGRESSION:
+            assert list(answers) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+        elif not isinstance(answers, pd.DataFrame):  # a frame has a column for each label that came at any time
+            assert list(answers) == expected
     many = batch.predict_many(KINDS[kind](rows))
     one_by_one = [batch.predict_one(dict(enumerate(row))) for row in rows]
     if case in cases.REGRESSION:

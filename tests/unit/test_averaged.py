@@ -15,7 +15,8 @@ from river import base, compose, evaluate, linear_model, metrics, preprocessing
 import pa_river
 from pa_river import (
     PA, PA1, PA2, Averaged, AveragedClassifier, AveragedMultiLabelClassifier, AveragedRegressor, MIRAClassifier,
-    MulticlassPerceptron, PAClassifier, PACostSensitive, PAMulticlass, PAMultilabel, PARegressor, labels, prototypes,
+    MulticlassPerceptron, PAClassifier, PACostSensitive, PAMulticlass, PAMultilabel, PARegressor, _compiled, labels,
+    prototypes,
 )
 from tests import strategies
 
@@ -58,7 +59,8 @@ def learned(model):
 @given(data=st.data())
 def test_weights_and_scores_are_the_mean_over_the_examples(build, y, data):
     stream = data.draw(st.lists(st.tuples(X, y), min_size=1, max_size=8))
-    averaged, plain, total = Averaged(build()), build(), collections.defaultdict(Fraction)
+    plain = _compiled.on_reference(build())  # as the model inside: the cores agree to rounding only
+    averaged, total = Averaged(build()), collections.defaultdict(Fraction)
     for x, label in stream:
         averaged.learn_one(x, label)
         plain.learn_one(x, label)
