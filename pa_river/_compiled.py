@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pa_river import state
 from pa_river.budget import Budget
 from pa_river.kernels import Kernel
+from pa_river.rows import RowStore
 from pa_river.stores import LinearStore
 from pa_river.support import SupportStore
 
@@ -34,6 +35,20 @@ def single(
     return linear_store(learn_intercept) if kernel is None else SupportStore(kernel, learn_intercept, budget)
 
 
+def multi(
+    learn_intercept: bool, kernel: Kernel | None = None, budget: Budget | None = None,
+) -> RowStore | SupportStore:
+    """Return a new store of one weight vector a slot: rows by feature name, or support vectors."""
+    return _ROWS(learn_intercept) if kernel is None else SupportStore(kernel, learn_intercept, budget)
+
+
+def restored_rows(learn_intercept: bool, values: dict[str, Any]) -> RowStore:
+    """Return a store of one weight vector a slot with this state; see `restored_store`."""
+    store = _ROWS(learn_intercept)
+    store.set_state(values)
+    return store
+
+
 def restored_store(learn_intercept: bool, values: dict[str, Any]) -> LinearStore:
     """Return a store with this state: how a copy or pickle of a compiled store comes back on any machine."""
     store = linear_store(learn_intercept)
@@ -47,15 +62,16 @@ def on_reference(model: T) -> T:
     What parity is measured against, and what watches moves that the compiled core makes without a call.
     """
     compiled = model._store  # type: ignore[attr-defined]
-    if type(compiled) is not _STORE or _STORE is LinearStore:
-        return model
-    store = LinearStore(bool(compiled._extra))
-    store.set_state(compiled.get_state())
-    model._store = store  # type: ignore[attr-defined]
+    for core, plain in ((_STORE, LinearStore), (_ROWS, RowStore)):
+        if type(compiled) is core and core is not plain:
+            store = plain(bool(compiled._extra))
+            store.set_state(compiled.get_state())
+            model._store = store  # type: ignore[attr-defined]
     return model
 
 
-_STORE = LinearStore
+_STORE: Any = LinearStore
+_ROWS: Any = RowStore
 NATIVE = False
 
 if TYPE_CHECKING:
@@ -64,6 +80,9 @@ if TYPE_CHECKING:
 
     class Tube:
         """The same, for regression."""
+
+    class Pair:
+        """The same, for prototypes of which two move."""
 else:
     try:
         if _WANTED == "0":
@@ -71,6 +90,8 @@ else:
         from pa_river import _codec
         from pa_river._arena import ArenaStore as _STORE
         from pa_river._native import Margin, Tube
+        from pa_river._pair import Pair
+        from pa_river._rowarena import RowArena as _ROWS
 
         NATIVE = True
         state._shortcuts = (_codec.dumps, _codec.loads)
@@ -79,3 +100,4 @@ else:
             raise
         Margin = type("Margin", (), {})
         Tube = type("Tube", (), {})
+        Pair = type("Pair", (), {})

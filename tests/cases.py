@@ -238,3 +238,7 @@ RIVER = [case for case in ALL if "river" not in case.exceptions and isinstance(c
 BATCH = [*BINARY, *REGRESSION, *PROTOTYPES, *KERNEL, *BUDGET, *SECOND, *AVERAGED[:2]]
 #: Models on one flat store: those that the compiled core runs.
 LINEAR_STORE = [*BINARY, *REGRESSION]
+#: Models on one row of weights a name: those too.
+ROW_STORE = PROTOTYPES
+#: Every model of which the compiled core runs a part.
+COMPILED = [*LINEAR_STORE, *ROW_STORE]

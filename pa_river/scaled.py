@@ -1,0 +1,208 @@
+"""A standard scaler and a PA learner in one pass: what River's `StandardScaler() | model` does, at the price of one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from river import base
+
+from pa_river import _compiled, _validate, binary, labels, learner, state, steps
+from pa_river.stores import LinearStore
+from pa_river.terms import Features, Name, Term, Violation
+
+
+class Spread(NamedTuple):
+    """What is known of a feature's values: how many there were, their mean and their variance."""
+
+    count: float
+    mean: float
+    variance: float
+
+
+class ScaledStore(LinearStore):
+    """One weight a feature name, and the spread of its values. O(len(phi)) time; four floats a name."""
+
+    def __init__(self, learn_intercept: bool):
+        super().__init__(learn_intercept)
+        self.spreads: dict[Name, Spread] = {}
+
+    def scaled(self, phi: Features) -> dict[Name, float]:
+        """Return (value - mean) / deviation of every feature; 0 where nothing or only one value is known."""
+        return _scaled(phi, self.spreads)
+
+    def observed(self, phi: Features) -> dict[Name, Spread]:
+        """Return the spreads of the features of `phi` with its values among them; `ValueError` if one is not finite."""
+        after = {}
+        for name, value in phi.items():
+            count, before, variance = self.spreads.get(name, (0.0, 0.0, 0.0))
+            count += 1.0
+            mean = before + (value - before) / count
+            variance += ((value - before) * (value - mean) - variance) / count
+            if not math.isfinite(variance):
+                raise ValueError(f"the variance of feature {name!r} would not be finite; nothing was learned")
+            after[name] = Spread(count, mean, variance)
+        return after
+
+    def mark(self, phis: Iterable[Features]) -> Callable[[], None]:
+        phis = list(phis)
+        restore_weights, known = super().mark(phis), len(self.spreads)
+        before = {name: self.spreads[name] for phi in phis for name in phi if name in self.spreads}
+
+        def restore() -> None:
+            restore_weights()
+            self.spreads.update(before)
+            while len(self.spreads) > known:
+                self.spreads.popitem()
+
+        return restore
+
+    def get_state(self) -> dict[str, Any]:
+        spreads = np.array(list(self.spreads.values()), float).reshape(-1, 3)
+        return {
+            "names": state.pack_names(list(self.spreads)),
+            "weights": np.array([self.weights.get(name, 0.0) for name in self.spreads], float),
+            "counts": spreads[:, 0].copy(), "means": spreads[:, 1].copy(), "variances": spreads[:, 2].copy(),
+            "intercept": self.intercept,
+        }
+
+    def set_state(self, values: dict[str, Any]) -> None:
+        super().set_state(values)
+        columns = [state.finite_vector(values[key]) for key in ("counts", "means", "variances")]
+        if {len(column) for column in columns} != {len(self.weights)}:
+            raise state.StateError("a spread is missing for a name")
+        if (columns[0] < 1.0).any():
+            raise state.StateError("a spread of no values")
+        self.spreads = dict(zip(self.weights, map(Spread._make, zip(*(column.tolist() for column in columns)))))
+        self.weights = {name: weight for name, weight in self.weights.items() if weight}
+
+
+class ScaledPA(learner.ScoreLearner):
+    """A standard scaler fused with a Passive-Aggressive learner: each feature less its mean, over its deviation.
+
+    `ScaledPA(...)` is a `ScaledPAClassifier`, or with `eps` a `ScaledPARegressor`.
+
+    Parameters
+    ----------
+    rule
+        Step rule; `PA1(C=1.0)` if None. `C` caps `tau`, in weight per deviation of a feature.
+    learn_intercept
+        Whether a nameless feature of constant value 1, inside the norm and not scaled, is learned too.
+    eps
+        None for a classifier; for a regressor the half width of the tube in which an error costs nothing.
+
+    Notes
+    -----
+    Equal, but for rounding, to `river.preprocessing.StandardScaler() | PAClassifier(rule)`, or `| PARegressor(rule)`:
+    what is predicted uses the means and deviations so far; what is learned counts the example in first. A feature that
+    never varied is 0. A value of 0 is a value like any other, so `{"a": 1, "b": 0}` is not `{"a": 1}` here. x: feature
+    name -> finite number. Raises `ValueError` naming a feature that is not finite, or so large that its variance would
+    not be, before anything moves. O(len(x)) time; four floats a name. Sources: Welford, Note on a Method for Calculating
+    Corrected Sums of Squares and Products, Technometrics 4, 1962; `PAClassifier`, `PARegressor`.
+
+    Examples
+    --------
+    >>> from pa_river import PA, ScaledPA
+    >>> model = ScaledPA(PA(), learn_intercept=False)
+    >>> model.learn_one({"a": 10.0}, True)  # one value has no deviation: a is 0
+    >>> model.learn_one({"a": 30.0}, True)  # mean 20, deviation 10: a is 1
+    >>> model.weights
+    {'a': 1.0}
+    >>> model.decision_one({"a": 40.0})
+    2.0
+
+    """
+
+    _store: ScaledStore
+
+    def __new__(cls, *args: Any, eps: float | None = None, **kwargs: Any) -> ScaledPA:
+        # the class follows eps, as a Path is a PosixPath
+        chosen = cls if cls is not ScaledPA else ScaledPAClassifier if eps is None else ScaledPARegressor
+        return object.__new__(chosen)
+
+    def __init__(
+        self, rule: steps.StepRule | None = None, *, learn_intercept: bool = True, eps: float | None = None,
+    ):
+        owner = type(self).__name__
+        _validate.require_instance(owner, "rule", rule, steps.StepRule, "PA(), PA1(C) or PA2(C)")
+        self.rule = rule
+        self.learn_intercept = _validate.require_bool(owner, "learn_intercept", learn_intercept)
+        self.eps = self._tube(owner, eps)
+        self._store = _compiled.scaled_store(learn_intercept)
+
+    @staticmethod
+    def _tube(owner: str, eps: float | None) -> float | None:
+        return None if eps is None else _validate.require_non_negative(owner, "eps", eps)
+
+    @property
+    def weights(self) -> dict[Name, float]:
+        """The learned weights of the scaled features that are not 0, a fresh dict: name -> weight."""
+        weights = self._store.weights
+        return {name: weights[name] for name in self._store.spreads if weights.get(name)}
+
+    @property
+    def means(self) -> dict[Name, float]:
+        """The mean of every feature so far, a fresh dict: name -> mean."""
+        return {name: spread[1] for name, spread in self._store.spreads.items()}
+
+    @property
+    def variances(self) -> dict[Name, float]:
+        """The variance of every feature so far, a fresh dict: name -> mean squared distance from its mean."""
+        return {name: spread[2] for name, spread in self._store.spreads.items()}
+
+    def _scores(self, phi: Features) -> float:
+        return self._store.score(self._store.scaled(phi))
+
+    def _learn(self, phi: Features, y: Any, w: float, scores: float) -> None:
+        after = self._store.observed(phi)
+        scaled = _scaled(phi, after)
+        self._update(scaled, y, w, self._store.score(scaled))
+        self._store.spreads.update(after)
+        self._version += 1
+
+
+@state.storable
+class ScaledPAClassifier(_compiled.Scaled, ScaledPA, binary.BinaryLearner, base.MiniBatchClassifier):
+    """What `ScaledPA` is without `eps`."""
+
+    @staticmethod
+    def _tube(owner: str, eps: float | None) -> None:
+        if eps is not None:
+            raise ValueError(f"{owner}(eps=...) must be None: a tube is for a ScaledPARegressor, got {eps!r}")
+
+    def _violation(self, phi: Features, y: bool, scores: float) -> Violation | None:
+        sign = 1.0 if y else -1.0
+        loss = 1.0 - sign * scores
+        return Violation(loss, self._store.norm(phi), (Term(sign, phi),)) if loss > 0.0 else None
+
+
+@state.storable
+class ScaledPARegressor(_compiled.Scaled, ScaledPA, base.MiniBatchRegressor):
+    """What `ScaledPA` is with `eps`."""
+
+    @staticmethod
+    def _tube(owner: str, eps: float | None) -> float:
+        return _validate.require_non_negative(owner, "eps", 0.1 if eps is None else eps)
+
+    _normalise_y = staticmethod(labels.target)
+
+    def _predicted(self, scores: float) -> float:
+        return scores
+
+    def _violation(self, phi: Features, y: float, scores: float) -> Violation | None:
+        error = y - scores
+        loss = abs(error) - (self.eps or 0.0)
+        if loss <= 0.0:
+            return None
+        return Violation(loss, self._store.norm(phi), (Term(math.copysign(1.0, error), phi),))
+
+
+def _scaled(phi: Features, spreads: Mapping[Name, Spread]) -> dict[Name, float]:
+    scaled = {}
+    for name, value in phi.items():
+        spread = spreads.get(name)
+        known = spread is not None and spread.variance > 0.0
+        scaled[name] = (value - spread.mean) / math.sqrt(spread.variance) if known else 0.0  # type: ignore[union-attr]
+    return scaled
