@@ -13,7 +13,7 @@ FLAGS = ["/O2"] if os.name == "nt" else ["-O3", "-fno-math-errno"]
 ANY_ORDER = [] if os.name == "nt" else ["-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math"]
 #: What any of them may include; a change in one translates them all anew.
 HEADERS = sorted(str(path) for ending in ("h", "pxd") for path in Path("pa_river").glob(f"*.{ending}"))
-CORE = ("_arena", "_batch", "_codec", "_names", "_native", "_pair", "_pairs", "_rowarena", "_sparse", "_tables")
+CORE = ("_arena", "_batch", "_codec", "_names", "_native", "_pair", "_pairs", "_rowarena", "_scaled", "_sparse", "_tables")
 #: Every compiled module: name, sources, what it includes, flags.
 MODULES = [(f"pa_river.{name}", [f"pa_river/{name}.pyx"], HEADERS, FLAGS) for name in CORE]
 if importlib.util.find_spec("scipy") is not None:  # its declarations of BLAS are needed to translate

@@ -13,6 +13,7 @@ from pa_river import state
 from pa_river.budget import Budget
 from pa_river.kernels import Kernel
 from pa_river.rows import RowStore
+from pa_river.spread import ScaledStore
 from pa_river.stores import LinearStore
 from pa_river.support import SupportStore
 
@@ -49,6 +50,18 @@ def restored_rows(learn_intercept: bool, values: dict[str, Any]) -> RowStore:
     return store
 
 
+def scaled_store(learn_intercept: bool) -> ScaledStore:
+    """Return an empty store of one weight and one spread a name; the compiled one where there is a core."""
+    return _SCALED(learn_intercept)
+
+
+def restored_scaled(learn_intercept: bool, values: dict[str, Any]) -> ScaledStore:
+    """Return a store of one weight and one spread a name with this state; see `restored_store`."""
+    store = scaled_store(learn_intercept)
+    store.set_state(values)
+    return store
+
+
 def restored_store(learn_intercept: bool, values: dict[str, Any]) -> LinearStore:
     """Return a store with this state: how a copy or pickle of a compiled store comes back on any machine."""
     store = linear_store(learn_intercept)
@@ -62,7 +75,7 @@ def on_reference(model: T) -> T:
     What parity is measured against, and what watches moves that the compiled core makes without a call.
     """
     compiled = model._store  # type: ignore[attr-defined]
-    for core, plain in ((_STORE, LinearStore), (_ROWS, RowStore)):
+    for core, plain in ((_STORE, LinearStore), (_ROWS, RowStore), (_SCALED, ScaledStore)):
         if type(compiled) is core and core is not plain:
             store = plain(bool(compiled._extra))
             store.set_state(compiled.get_state())
@@ -72,6 +85,7 @@ def on_reference(model: T) -> T:
 
 _STORE: Any = LinearStore
 _ROWS: Any = RowStore
+_SCALED: Any = ScaledStore
 NATIVE = False
 
 if TYPE_CHECKING:
@@ -83,6 +97,9 @@ if TYPE_CHECKING:
 
     class Pair:
         """The same, for prototypes of which two move."""
+
+    class Scaled:
+        """The same, for features that are scaled as they come."""
 else:
     try:
         if _WANTED == "0":
@@ -92,6 +109,8 @@ else:
         from pa_river._native import Margin, Tube
         from pa_river._pair import Pair
         from pa_river._rowarena import RowArena as _ROWS
+        from pa_river._scaled import Scaled
+        from pa_river._scaled import ScaledArena as _SCALED
 
         NATIVE = True
         state._shortcuts = (_codec.dumps, _codec.loads)
@@ -101,3 +120,4 @@ else:
         Margin = type("Margin", (), {})
         Tube = type("Tube", (), {})
         Pair = type("Pair", (), {})
+        Scaled = type("Scaled", (), {})

@@ -161,7 +161,7 @@ cdef class RowArena(Names):
                 value = (self.intercepts[slots[t]] if <uint32_t>slots[t] < self.intercept_count else 0.0) + tau
                 if value - value != 0.0:
                     raise ValueError("the intercept would not be finite; nothing was learned")
-        self.reserve_seen()
+        self.reserve_seen(False)
         for i in range(hand.count):
             if hand.seen[i].value != 0.0:
                 names += hand.seen[i].slot < 0

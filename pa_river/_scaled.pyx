@@ -302,3 +302,14 @@ cdef class Scaled(Core):
             return super().step(x, y, w)
         score = self.answer(x, y, w, True)
         return score > 0.0 if self.__dict__["eps"] is None else score
+
+    # What the batches of `learner.Learner` ask of one row.
+
+    def _scores(self, phi):
+        return super()._scores(phi) if self.arena is None else self.decision_one(phi)
+
+    def _learn(self, phi, y, w, scores):
+        if self.arena is None:
+            super()._learn(phi, y, w, scores)
+        else:
+            self.answer(phi, y, w, False)
