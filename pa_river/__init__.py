@@ -12,6 +12,7 @@ from pa_river.certified import Certified
 from pa_river.cost_sensitive import PACostSensitive
 from pa_river.joint import PAJoint
 from pa_river.kernels import RBF, Kernel, Linear, Polynomial
+from pa_river.merging import merge
 from pa_river.multiclass import PAMulticlass
 from pa_river.multilabel import PAMultilabel
 from pa_river.odm import ODMClassifier
@@ -27,5 +28,5 @@ __all__ = [
     "AveragedRegressor", "Budget", "Certified", "Kernel", "Linear", "MIRAClassifier", "MulticlassPerceptron", "NATIVE",
     "ODMClassifier", "PA", "PA1", "PA2", "PAClassifier", "PACostSensitive", "PAJoint", "PAMulticlass", "PAMultilabel",
     "PARegressor", "PASequence", "PAUniclass", "Polynomial", "RBF", "SCWClassifier", "SCWMulticlass", "StateError",
-    "StepRule", "__version__", "dumps", "loads",
+    "StepRule", "__version__", "dumps", "loads", "merge",
 ]

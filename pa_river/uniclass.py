@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pa_river import _validate, state, steps, support
@@ -187,6 +187,12 @@ class PAUniclass(AnomalyDetector):
                 self._store.approach(phi, share)
                 if self.max_radius is not None:  # above 0 in exact arithmetic, and so here
                     self._lift = max(self._lift * (1.0 - share), sys.float_info.min)
+
+    def _blend(self, models: Sequence[PAUniclass], shares: Sequence[float]) -> None:
+        """Become the weighted average of models of this class, in the lifted space; this one is new."""
+        self._version = sum(model._version for model in models)
+        self._lift = math.fsum(share * model._lift for share, model in zip(shares, models))
+        self._store.blend([(share, model._store, (0,)) for share, model in zip(shares, models)])
 
     def _get_state(self) -> dict[str, Any]:
         return {"version": self._version, "lift": self._lift, "store": self._store.get_state()}
