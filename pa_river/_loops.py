@@ -64,7 +64,7 @@ def moved(weights: dict[Name, float], phi: Features, length: float, norm: float)
 
 
 def blended(parts: Sequence[tuple[float, Mapping[Name, float]]]) -> dict[Name, float]:
-    """Return the sum of share * weights, names in order of first sight; `ValueError` if a weight would not be finite."""
+    """Return the sum of share * weights, names in order of first sight; `ValueError` if one would not be finite."""
     names = dict.fromkeys(name for _, weights in parts for name in weights)
     return {name: finite(math.fsum(share * weights.get(name, 0.0) for share, weights in parts)) for name in names}
 

@@ -76,6 +76,16 @@ class LinearCenter:
         self._raw = _loops.blended([(share, store.center) for share, store, _ in parts])
         self._sum_anew()
 
+    def mark(self, phis: Iterable[Features]) -> Callable[[], None]:
+        """Return a function that takes everything back: a copy of the center, since a move scales all of it."""
+        raw, rest = self._raw.copy(), (self._factor, self._unit, self._total, self._age)
+
+        def restore() -> None:
+            self._raw = raw
+            self._factor, self._unit, self._total, self._age = rest
+
+        return restore
+
     def get_state(self) -> dict[str, Any]:
         return {
             "names": state.pack_names(list(self._raw)),

@@ -68,7 +68,7 @@ class ConfidenceStore(RowStore):
         """Become what is nearest to all `parts` in the sum of share * KL divergence; this one is empty.
 
         Of normal distributions that is the one whose precision is the sum of share * precision, and whose precision
-        times mean is the sum of theirs. Slots that no part has, or not every part has, count as new: mean 0, variance 1.
+        times mean is the sum of theirs. What a part lacks counts as new: mean 0, variance 1.
         """
         for target in range(1 + max((slot for _, _, slots in parts for slot in slots), default=-1)):
             found = [(share, store, slots.index(target)) for share, store, slots in parts if target in slots]

@@ -182,7 +182,8 @@ class Learner(abc.ABC, Generic[S]):
     def _blend(self, models: Sequence[Any], shares: Sequence[float]) -> None:
         """Become the weighted average of models of this class; this one is new, and run by the reference."""
         self._version = sum(model._version for model in models)
-        self._store.blend([(share, model._store, (0,)) for share, model in zip(shares, models)])
+        store: Any = self._store
+        store.blend([(share, model._store, (0,)) for share, model in zip(shares, models)])
 
     def _get_state(self) -> dict[str, Any]:
         return {"version": self._version, "store": self._store.get_state()}

@@ -91,7 +91,8 @@ class LabelLearner(Learner[list[float]]):
         self._version = sum(model._version for model in models)
         for model in models:
             self._register(model._known)
-        self._store.blend([(share, model._store, self._places(model)) for share, model in zip(shares, models)])
+        store: Any = self._store
+        store.blend([(share, model._store, self._places(model)) for share, model in zip(shares, models)])
 
     def _places(self, model: LabelLearner) -> list[int]:
         """Return the slot here of each slot of `model`; its nameless one becomes that of the first label it lacks."""

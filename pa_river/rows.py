@@ -61,7 +61,7 @@ class RowStore:
             _put(self._intercepts, slot, intercept)
 
     def blend(self, parts: Sequence[tuple[float, Any, Sequence[int]]]) -> None:
-        """Become the sum of share * store over `parts`, each with the slot here of each slot there; this one is empty."""
+        """Become the sum of share * store over `parts`, each with the slot here of each there; this one is empty."""
         for target in range(1 + max((slot for _, _, slots in parts for slot in slots), default=-1)):
             columns = [(share, store.weights(slot), store.intercept(slot)) for share, store, slots in parts
                        for slot, place in enumerate(slots) if place == target]
