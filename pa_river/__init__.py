@@ -17,6 +17,7 @@ from pa_river.multilabel import PAMultilabel
 from pa_river.odm import ODMClassifier
 from pa_river.regression import PARegressor
 from pa_river.second_order import AROWClassifier, AROWMulticlass, SCWClassifier, SCWMulticlass
+from pa_river.sentences import Sentences
 from pa_river.sequence import PASequence
 from pa_river.state import StateError, dumps, loads
 from pa_river.steps import PA, PA1, PA2, StepRule
@@ -26,6 +27,6 @@ __all__ = [
     "AROWClassifier", "AROWMulticlass", "Averaged", "AveragedClassifier", "AveragedMultiLabelClassifier",
     "AveragedRegressor", "Budget", "Certified", "Kernel", "Linear", "MIRAClassifier", "MulticlassPerceptron", "NATIVE",
     "ODMClassifier", "PA", "PA1", "PA2", "PAClassifier", "PACostSensitive", "PAJoint", "PAMulticlass", "PAMultilabel",
-    "PARegressor", "PASequence", "PAUniclass", "Polynomial", "RBF", "SCWClassifier", "SCWMulticlass", "StateError",
-    "StepRule", "__version__", "dumps", "loads",
+    "PARegressor", "PASequence", "PAUniclass", "Polynomial", "RBF", "SCWClassifier", "SCWMulticlass", "Sentences",
+    "StateError", "StepRule", "__version__", "dumps", "loads",
 ]
