@@ -24,7 +24,7 @@ FLOORS = [
     ["rows", "support"],
     ["centers", "confidence"],
     ["steps", "stores", "decode"],
-    ["_compiled", "chain"],
+    ["_compiled", "chain", "sentences"],
     ["learner", "merging"],
     ["prototypes"],
     ["binary", "regression", "uniclass", "multiclass", "multilabel", "cost_sensitive", "baselines", "metrics", "odm"],
