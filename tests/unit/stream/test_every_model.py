@@ -16,7 +16,7 @@ from tests import cases
 def test_a_cell_says_and_learns_what_a_loop_does(case, data):
     stream = data.draw(case.stream)
     spec, loop = CellSpec(case.build()), case.build()
-    blob, said, refused = None, {}, 0
+    blob, refused = None, 0
     for number, (x, y) in enumerate(stream):
         held = spec.open("k", blob)  # another bundle: all that is left of the model is its bytes
         outputs = held.on_event(Event("k", str(number), float(number), x=x))
