@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import sys
+from pathlib import Path
 
 from setuptools import Extension, setup
 
@@ -10,14 +11,11 @@ from setuptools import Extension, setup
 FLAGS = ["/O2"] if os.name == "nt" else ["-O3", "-fno-math-errno"]
 # Kernel rows of the margin distribution machine may be summed in any order, which lets them use wide registers.
 ANY_ORDER = [] if os.name == "nt" else ["-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math"]
-HEADERS = ["pa_river/_arena.h", "pa_river/_arena.pxd", "pa_river/_native.pxd", "pa_river/_rows.h"]
+#: What any of them may include; a change in one translates them all anew.
+HEADERS = sorted(str(path) for ending in ("h", "pxd") for path in Path("pa_river").glob(f"*.{ending}"))
+CORE = ("_arena", "_batch", "_codec", "_names", "_native", "_sparse", "_tables")
 #: Every compiled module: name, sources, what it includes, flags.
-MODULES = [
-    ("pa_river._arena", ["pa_river/_arena.pyx"], HEADERS, FLAGS),
-    ("pa_river._batch", ["pa_river/_batch.pyx"], HEADERS, FLAGS),
-    ("pa_river._codec", ["pa_river/_codec.pyx"], HEADERS, FLAGS),
-    ("pa_river._native", ["pa_river/_native.pyx"], HEADERS, FLAGS),
-]
+MODULES = [(f"pa_river.{name}", [f"pa_river/{name}.pyx"], HEADERS, FLAGS) for name in CORE]
 if importlib.util.find_spec("scipy") is not None:  # its declarations of BLAS are needed to translate
     MODULES.append(("pa_river.odm._native", ["pa_river/odm/_native.pyx"], [], FLAGS + ANY_ORDER))
 REQUIRED = os.environ.get("PA_REQUIRE_NATIVE") == "1"

@@ -1,0 +1,125 @@
+/* The two hot loops of a first-order chain, over tags in lanes of eight: rows of emissions summed, and one step of Viterbi.
+
+   A lane adds and multiplies each tag by itself, in the order in which the reference does; no sum runs across lanes and
+   nothing is fused. So the bits do not depend on the width of the machine's registers, which is chosen when it runs. */
+#ifndef PA_RIVER_CHAIN_H
+#define PA_RIVER_CHAIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#if defined(__GLIBC__) && defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define CHAIN_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define CHAIN_CLONES
+#endif
+
+#define CHAIN_LANE 8
+
+#if defined(__GNUC__)
+#define CHAIN_INLINE static inline __attribute__((always_inline))
+typedef double chain_lane __attribute__((vector_size(64), aligned(8), may_alias));
+typedef int64_t chain_mask __attribute__((vector_size(64)));
+#define CHAIN_AT(p) (*(chain_lane *)(p))
+#define CHAIN_ALL(v) ((chain_lane){v, v, v, v, v, v, v, v})
+
+/* best = candidate > best ? candidate : best, in each lane */
+#define CHAIN_KEEP_LARGER(best, candidate) do { \
+    chain_lane other_ = (candidate); \
+    chain_mask larger_ = other_ > (best); \
+    (best) = (chain_lane)(((chain_mask)other_ & larger_) | ((chain_mask)(best) & ~larger_)); \
+} while (0)
+
+CHAIN_INLINE void chain_sum_lanes(const double *block, size_t stride, const int32_t *rows, const double *values,
+                                  size_t n, double *out, const int lanes, const int ones) {
+    chain_lane a = CHAIN_ALL(0.0), b = a, c = a;
+    for (size_t f = 0; f < n; f++) {
+        if (rows[f] < 0) continue;
+        const double *row = block + (size_t)rows[f] * stride;
+        if (ones) {
+            a += CHAIN_AT(row);
+            if (lanes > 1) b += CHAIN_AT(row + 8);
+            if (lanes > 2) c += CHAIN_AT(row + 16);
+        } else {
+            chain_lane v = CHAIN_ALL(values[f]);
+            a += CHAIN_AT(row) * v;
+            if (lanes > 1) b += CHAIN_AT(row + 8) * v;
+            if (lanes > 2) c += CHAIN_AT(row + 16) * v;
+        }
+    }
+    CHAIN_AT(out) = a;
+    if (lanes > 1) CHAIN_AT(out + 8) = b;
+    if (lanes > 2) CHAIN_AT(out + 16) = c;
+}
+
+CHAIN_INLINE void chain_step_lanes(const double *before, const double *move, size_t stride, size_t tags,
+                                   const double *emit, double *out, const int lanes) {
+    chain_lane v = CHAIN_ALL(before[0]);
+    chain_lane a = v + CHAIN_AT(move), b = a, c = a;
+    if (lanes > 1) b = v + CHAIN_AT(move + 8);
+    if (lanes > 2) c = v + CHAIN_AT(move + 16);
+    for (size_t p = 1; p < tags; p++) {
+        const double *m = move + p * stride;
+        v = CHAIN_ALL(before[p]);
+        CHAIN_KEEP_LARGER(a, v + CHAIN_AT(m));
+        if (lanes > 1) CHAIN_KEEP_LARGER(b, v + CHAIN_AT(m + 8));
+        if (lanes > 2) CHAIN_KEEP_LARGER(c, v + CHAIN_AT(m + 16));
+    }
+    CHAIN_AT(out) = a + CHAIN_AT(emit);
+    if (lanes > 1) CHAIN_AT(out + 8) = b + CHAIN_AT(emit + 8);
+    if (lanes > 2) CHAIN_AT(out + 16) = c + CHAIN_AT(emit + 16);
+}
+#else
+static void chain_sum_lanes(const double *block, size_t stride, const int32_t *rows, const double *values, size_t n,
+                            double *out, const int lanes, const int ones) {
+    int width = lanes * CHAIN_LANE;
+    for (int c = 0; c < width; c++) out[c] = 0.0;
+    for (size_t f = 0; f < n; f++) {
+        if (rows[f] < 0) continue;
+        const double *row = block + (size_t)rows[f] * stride;
+        double v = ones ? 1.0 : values[f];
+        for (int c = 0; c < width; c++) out[c] += row[c] * v;
+    }
+}
+
+static void chain_step_lanes(const double *before, const double *move, size_t stride, size_t tags, const double *emit,
+                             double *out, const int lanes) {
+    for (int c = 0; c < lanes * CHAIN_LANE; c++) {
+        double best = before[0] + move[c];
+        for (size_t p = 1; p < tags; p++) {
+            double other = before[p] + move[p * stride + c];
+            if (other > best) best = other;
+        }
+        out[c] = best + emit[c];
+    }
+}
+#endif
+
+/* out[c] = the sum over features f of block[rows[f], c] * values[f] for c < width, a multiple of 8; a row below 0 weighs
+   nothing; `values` NULL stands for ones. */
+CHAIN_CLONES static void chain_sum(const double *block, size_t stride, const int32_t *rows, const double *values,
+                                   size_t n, double *out, size_t width) {
+    for (; width >= 24; width -= 24, block += 24, out += 24) {
+        if (values) chain_sum_lanes(block, stride, rows, values, n, out, 3, 0);
+        else chain_sum_lanes(block, stride, rows, values, n, out, 3, 1);
+    }
+    if (width == 16) {
+        if (values) chain_sum_lanes(block, stride, rows, values, n, out, 2, 0);
+        else chain_sum_lanes(block, stride, rows, values, n, out, 2, 1);
+    } else if (width == 8) {
+        if (values) chain_sum_lanes(block, stride, rows, values, n, out, 1, 0);
+        else chain_sum_lanes(block, stride, rows, values, n, out, 1, 1);
+    }
+}
+
+/* out[c] = emit[c] + the largest over p < tags of before[p] + move[p, c], for c < width, a multiple of 8. */
+CHAIN_CLONES static void chain_step(const double *before, const double *move, size_t stride, size_t tags,
+                                    const double *emit, double *out, size_t width) {
+    for (; width >= 24; width -= 24, move += 24, emit += 24, out += 24)
+        chain_step_lanes(before, move, stride, tags, emit, out, 3);
+    if (width == 16) chain_step_lanes(before, move, stride, tags, emit, out, 2);
+    else if (width == 8) chain_step_lanes(before, move, stride, tags, emit, out, 1);
+}
+
+#endif
