@@ -105,7 +105,7 @@ class Checkpointing:
     def _handle(self, events: Sequence[Event]) -> None:
         live, timers, outputs = {}, dict(self.timers), []
         for event in events:
-            key = event.key
+            key = self._spec.engine_key(event.key)
             if key not in live:
                 live[key] = self._spec.open(key, self.state.get(key))
             outputs += live[key].on_event(event)
@@ -291,8 +291,8 @@ def models(spec: CellSpec, state: dict[str, bytes]) -> dict[str, tuple[int, byte
     found = {}
     for key, data in state.items():
         holder = spec.open(key, data)
-        if holder.model(key) is not None:
-            found[key] = holder.version(key), pa_river.dumps(holder.model(key))
+        for name in holder.keys():
+            found[name] = holder.version(name), pa_river.dumps(holder.model(name))
     return found
 
 
