@@ -158,7 +158,8 @@ class SupportStore:
             share, store, slots = parts[number]
             phi = store._vectors[place]
             row = np.zeros(1 + max(slots))
-            row[list(slots)] += share * store._table[place]  # no slot twice
+            held = store._table[place]  # no slot twice; those beyond what ever moved are 0
+            row[list(slots)[:len(held)]] += share * held
             key = frozenset(phi.items())
             if key in rows:
                 row = _sum(rows.pop(key)[1], row)
