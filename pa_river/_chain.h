@@ -70,6 +70,26 @@ CHAIN_INLINE void chain_step_lanes(const double *before, const double *move, siz
     if (lanes > 1) CHAIN_AT(out + 8) = b + CHAIN_AT(emit + 8);
     if (lanes > 2) CHAIN_AT(out + 16) = c + CHAIN_AT(emit + 16);
 }
+
+/* The first p < tags with the largest before[p] + into[p]; `into` is minus infinity from there up to `width`. */
+CHAIN_CLONES static int32_t chain_origin(const double *before, const double *into, size_t tags, size_t width) {
+    chain_lane largest = CHAIN_AT(before) + CHAIN_AT(into);
+    for (size_t p = 8; p < width; p += 8) CHAIN_KEEP_LARGER(largest, CHAIN_AT(before + p) + CHAIN_AT(into + p));
+    double best = largest[0];
+    for (int c = 1; c < 8; c++) if (largest[c] > best) best = largest[c];
+    for (size_t p = 0; p < tags; p++) if (before[p] + into[p] == best) return (int32_t)p;
+    return 0;
+}
+
+/* Whether all of n values, a multiple of 8, are finite. */
+CHAIN_CLONES static int chain_finite(const double *values, size_t n) {
+    chain_lane spread = CHAIN_ALL(0.0);
+    for (size_t i = 0; i < n; i += 8) spread += CHAIN_AT(values + i) - CHAIN_AT(values + i);
+    for (int c = 0; c < 8; c++) if (spread[c] != 0.0) return 0;
+    return 1;
+}
+
+static inline void chain_prefetch(const void *place) { __builtin_prefetch(place, 1); }
 #else
 static void chain_sum_lanes(const double *block, size_t stride, const int32_t *rows, const double *values, size_t n,
                             double *out, const int lanes, const int ones) {
@@ -94,6 +114,21 @@ static void chain_step_lanes(const double *before, const double *move, size_t st
         out[c] = best + emit[c];
     }
 }
+
+static int32_t chain_origin(const double *before, const double *into, size_t tags, size_t width) {
+    int32_t at = 0;
+    (void)width;
+    for (size_t p = 1; p < tags; p++) if (before[p] + into[p] > before[at] + into[at]) at = (int32_t)p;
+    return at;
+}
+
+static int chain_finite(const double *values, size_t n) {
+    double spread = 0.0;
+    for (size_t i = 0; i < n; i++) spread += values[i] - values[i];
+    return spread == 0.0;
+}
+
+static inline void chain_prefetch(const void *place) { (void)place; }
 #endif
 
 /* out[c] = the sum over features f of block[rows[f], c] * values[f] for c < width, a multiple of 8; a row below 0 weighs

@@ -158,8 +158,8 @@ class SupportStore:
             share, store, slots = parts[number]
             phi = store._vectors[place]
             row = np.zeros(1 + max(slots))
-            held = store._table[place]  # no slot twice; those beyond what ever moved are 0
-            row[list(slots)[:len(held)]] += share * held
+            own = store._table[place]
+            row[list(slots)[:len(own)]] = share * own  # no slot twice; the last ones may never have moved
             key = frozenset(phi.items())
             if key in rows:
                 row = _sum(rows.pop(key)[1], row)
