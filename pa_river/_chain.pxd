@@ -6,7 +6,9 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 # is its row, or -1 - the place of an unseen name), 2 slot + 1 for a move (`row` is that of the previous tag).
 ctypedef struct Cell:
     double value
-    int32_t row, place, seat
+    int32_t row, place
+    int32_t next  # the number, from 1, of the next cell of the same row
+    int32_t seat  # of the row in the table
     uint8_t lost, inexact
 
 # What stood at a place of the emissions, or, at -1 - place, of the moves.
@@ -68,6 +70,7 @@ cdef class Loops:
     cdef int learn(self, object model, const int32_t *gold, double weight, dict known) except -1
     cdef int unchanged(self, tuple arrays) except -1
     cdef int differ(self, const int32_t *gold, const int32_t *rival) except -1
+    cdef int32_t row_of(self, Py_ssize_t f) noexcept
     cdef double exact(self, Cell *cell, const int32_t *gold, const int32_t *rival) except? -1.0
     cdef double score(self, double *square) except? -1.0
     cdef double norm(self, double square) noexcept

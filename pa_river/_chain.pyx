@@ -17,11 +17,11 @@ from pa_river import steps
 from pa_river._loops import finite
 
 cdef extern from "_chain.h" nogil:
-    void chain_sum(const double *block, size_t stride, const int32_t *rows, const double *values, size_t n, double *out,
-                   size_t width)
-    void chain_step(const double *before, const double *move, size_t stride, size_t tags, const double *emit, double *out,
-                    size_t width)
-    int32_t chain_origin(const double *before, const double *into, size_t tags, size_t width)
+    void chain_emissions(const double *block, size_t stride, const int32_t *codes, const int32_t *place,
+                         const double *values, const int64_t *ends, size_t tokens, double *out, size_t width)
+    void chain_forward(const double *move, size_t stride, size_t tags, const double *emit, double *best, size_t tokens,
+                       size_t width)
+    void chain_back(const double *best, const double *into, size_t tags, int32_t *path, size_t tokens, size_t width)
     int chain_finite(const double *values, size_t n)
     void chain_prefetch(const void *)
 
@@ -48,26 +48,38 @@ ctypedef struct Parts:
     int shift
 
 
-cdef inline void add_part(Parts *parts, int32_t row, int32_t place, double value) noexcept nogil:
-    """Add to a cell. Its first rounding is its last but where a third part comes to it: that is marked."""
-    cdef uint64_t key = (<uint64_t><unsigned int>row << 32) | <unsigned int>place
-    cdef Py_ssize_t at = (key * <uint64_t>0x9E3779B97F4A7C15) >> parts.shift
-    cdef Cell *cell
-    cdef double total, own
+cdef inline Py_ssize_t seat_of(const Parts *parts, int32_t row, uint64_t move) noexcept nogil:
+    """Where the table has, or will have, the first cell of an emission's or a move's row."""
+    cdef Py_ssize_t at = ((<uint64_t><unsigned int>row << 1 | move) * <uint64_t>0x9E3779B97F4A7C15) >> parts.shift
+    cdef const Cell *cell
     while parts.table[at]:
         cell = &parts.cells[parts.table[at] - 1]
-        if cell.row == row and cell.place == place:
+        if cell.row == row and <uint64_t>(cell.place & 1) == move:
+            return at
+        at = (at + 1) & parts.mask
+    return at
+
+
+cdef inline void add_part(Parts *parts, Py_ssize_t seat, int32_t row, int32_t place, double value) noexcept nogil:
+    """Add to a cell. Its first rounding is its last but where a third part comes to it: that is marked."""
+    cdef int32_t *link = &parts.table[seat]
+    cdef Cell *cell
+    cdef double total, own
+    while link[0]:
+        cell = &parts.cells[link[0] - 1]
+        if cell.place == place:
             cell.inexact |= cell.lost
             total = cell.value + value
             own = total - cell.value
             cell.lost = (cell.value - (total - own)) + (value - own) != 0.0  # NaN where the total is infinite
             cell.value = total
             return
-        at = (at + 1) & parts.mask
+        link = &cell.next
     cell = &parts.cells[parts.count]
-    cell.value, cell.row, cell.place, cell.seat, cell.lost, cell.inexact = value, row, place, <int32_t>at, False, False
+    cell.value, cell.row, cell.place, cell.next, cell.lost, cell.inexact = value, row, place, 0, False, False
+    cell.seat = <int32_t>seat
     parts.count += 1
-    parts.table[at] = <int32_t>parts.count
+    link[0] = <int32_t>parts.count
 
 
 cdef class Loops:
@@ -120,12 +132,8 @@ cdef class Loops:
 
     cdef int emissions(self, const double *block, double *out) except -1:
         """Sum the rows of each token; `ValueError` if a score is not finite."""
-        cdef Py_ssize_t i, begin = self.ends[0], at, width = self.width
-        for i in range(self.tokens):
-            at = self.ends[i] - begin
-            chain_sum(block, self.stride, self.codes + at, NULL if self.values == NULL else self.values + at,
-                      self.ends[i + 1] - self.ends[i], out + i * width, width)
-        if not chain_finite(out, self.tokens * width):
+        chain_emissions(block, self.stride, self.codes, self.place, self.values, self.ends, self.tokens, out, self.width)
+        if not chain_finite(out, self.tokens * self.width):
             finite(math.nan)  # raises
         return 0
 
@@ -135,7 +143,7 @@ cdef class Loops:
         The way forward keeps the best scores only; the way back finds again, for the tags of the path, where they came
         from.
         """
-        cdef Py_ssize_t m = self.tokens, k = self.tags, width = self.width, i, c
+        cdef Py_ssize_t m = self.tokens, k = self.tags, width = self.width, c
         cdef Py_ssize_t stride = self.stride
         cdef const double *move = start + stride
         cdef const double *emit = self.scores
@@ -146,8 +154,7 @@ cdef class Loops:
             return 0
         for c in range(width):
             best[c] = start[c] + emit[c]
-        for i in range(1, m):
-            chain_step(best + (i - 1) * width, move, stride, k, emit + i * width, best + i * width, width)
+        chain_forward(move, stride, k, emit, best, m, width)
         best += (m - 1) * width
         at, found = 0, best[0]
         for c in range(1, k):
@@ -157,10 +164,7 @@ cdef class Loops:
             finite(found)  # raises
         self.path[m - 1] = at
         self.turn(start)
-        for i in range(m - 1, 0, -1):
-            best -= width
-            at = chain_origin(best, self.into + at * width, k, width)
-            self.path[i - 1] = at
+        chain_back(self.best, self.into, k, self.path, m, width)
         return 0
 
     cdef int turn(self, const double *start) except -1:
@@ -208,8 +212,9 @@ cdef class Loops:
 
     cdef int differ(self, const int32_t *gold, const int32_t *rival) except -1:
         """Fill `cells` with the difference of two paths; see `chain.difference`."""
-        cdef Py_ssize_t i, f, most = 2 * self.tokens, begin = self.ends[0], size = 16
-        cdef int32_t own, other, own_before = 0, other_before = 0
+        cdef Py_ssize_t i, f, seat, most = 2 * self.tokens, begin = self.ends[0], size = 16
+        cdef int32_t row, own, other, own_before = 0, other_before = 0
+        cdef const double *past = self.past_emit
         cdef const int32_t *codes = self.codes
         cdef const double *values = self.values
         cdef Parts parts
@@ -233,14 +238,18 @@ cdef class Loops:
                 for f in range(self.ends[i] - begin, self.ends[i + 1] - begin):
                     if values != NULL:
                         value = values[f]
-                    if self.past_emit != NULL and codes[f] >= 0:
-                        chain_prefetch(self.past_emit + codes[f] * self.stride + own)
-                        chain_prefetch(self.past_emit + codes[f] * self.stride + other)
-                    add_part(&parts, codes[f], 2 * own, value)
-                    add_part(&parts, codes[f], 2 * other, -value)
+                    row = codes[f]
+                    if row < 0:
+                        row = self.place[-1 - row]
+                    elif past != NULL:
+                        chain_prefetch(past + row * self.stride + own)
+                        chain_prefetch(past + row * self.stride + other)
+                    seat = seat_of(&parts, row, 0)
+                    add_part(&parts, seat, row, 2 * own, value)
+                    add_part(&parts, seat, row, 2 * other, -value)
             if own != other or own_before != other_before:
-                add_part(&parts, own_before, 2 * own + 1, 1.0)
-                add_part(&parts, other_before, 2 * other + 1, -1.0)
+                add_part(&parts, seat_of(&parts, own_before, 1), own_before, 2 * own + 1, 1.0)
+                add_part(&parts, seat_of(&parts, other_before, 1), other_before, 2 * other + 1, -1.0)
             own_before, other_before = own + 1, other + 1  # the row of moves from a slot; 0 is the start
         self.count = parts.count
         for i in range(self.count):
@@ -251,6 +260,10 @@ cdef class Loops:
                 self.cells[i].value = self.exact(&self.cells[i], gold, rival)
         return 0
 
+    cdef inline int32_t row_of(self, Py_ssize_t f) noexcept:
+        """The row of a feature in hand; below 0 where it has none."""
+        return self.codes[f] if self.codes[f] >= 0 else self.place[-1 - self.codes[f]]
+
     cdef double exact(self, Cell *cell, const int32_t *gold, const int32_t *rival) except? -1.0:
         """The sum of a cell's parts, rounded once."""
         cdef Py_ssize_t i, f, begin = self.ends[0]
@@ -258,7 +271,7 @@ cdef class Loops:
         for i in range(self.tokens):
             if gold[i] != rival[i] and (gold[i] == cell.place >> 1 or rival[i] == cell.place >> 1):
                 for f in range(self.ends[i] - begin, self.ends[i + 1] - begin):
-                    if self.codes[f] == cell.row:
+                    if self.row_of(f) == cell.row:
                         parts.append(self.values[f] if gold[i] == cell.place >> 1 else -self.values[f])
         try:
             return math.fsum(parts)
