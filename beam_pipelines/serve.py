@@ -60,7 +60,7 @@ class Resume(NamedTuple):
         found = snapshots.get(key, listed[-1].version, listed[-1].generation)
         assert found is not None  # it was listed
         cells = [
-            (name, due, with_model(cell, found.model, version=found.version, parent=version) if name == key else cell)
+            (name, due, with_model(bytes(cell), found.model, version=found.version, parent=version) if name == key else cell)
             for name, due, cell in sections.split_cells(held)[0]
         ]
         return sections.join_cells(cells, math.inf)
