@@ -82,8 +82,11 @@ class Broker:
         given = {"bootstrap.servers": self.bootstrap, "log_level": 2, "client.id": "pa_river"}
         return {**given, **self.settings, **from_environment(os.environ), **more}
 
-    def partitions(self, topics: Sequence[str]) -> list[Partition]:
-        """Every partition of the topics, to be read from its first offset; `BrokerError` if one is not there."""
+    def partitions(self, topics: Sequence[str], since: float | None = None) -> list[Partition]:
+        """Every partition of the topics, to be read from its first offset, or from the first record of that time on.
+
+        `BrokerError` if a topic is not there. `since` is in seconds since 1970, of the records' times, not the events'.
+        """
         from confluent_kafka import Consumer, KafkaException, TopicPartition
 
         try:
@@ -99,7 +102,12 @@ class Broker:
                 incarnation = self._incarnation(topic)
                 for number in sorted(known.partitions):
                     first, end = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=_TIMEOUT)
-                    found.append(Partition(topic, number, first, end, first, incarnation))
+                    start = first
+                    if since is not None:
+                        asked = [TopicPartition(topic, number, round(since * 1000))]
+                        (told,) = consumer.offsets_for_times(asked, timeout=_TIMEOUT)
+                        start = told.offset if told.offset >= 0 else end  # none: all of it is older
+                    found.append(Partition(topic, number, start, end, first, incarnation))
             return found
         except KafkaException as error:
             raise BrokerError(f"broker {self.bootstrap}: {_words(error)}") from None

@@ -17,6 +17,7 @@ from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.timestamp import Timestamp
 
 from beam_pipelines import apart  # noqa: F401  (wherever these DoFns are unpickled)
+from beam_pipelines.kept import warm
 from beam_pipelines.learn import COUNTED, NAMESPACE, Batch, check_runner, typed
 from beam_pipelines.store import LiveStore
 from beam_pipelines.units import BEAT, Unit, spans, unit
@@ -49,7 +50,7 @@ class Resume(NamedTuple):
         found = None if self.warm is None else self.warm.newest(key)
         if found is None or not found.cell:
             return None
-        return sections.join_cells([(key, math.inf, found.cell)], math.inf)
+        return sections.join_cells([(key, math.inf, warm(found.cell))], math.inf)
 
     def rolled_back(self, key: str, held: bytes, version: int) -> bytes | None:
         """The bytes with the model that the store was rolled back to while no job ran; None: it was not."""

@@ -144,14 +144,16 @@ class Broker(Process):
             gone.result(30)
         wait_for(lambda: name not in admin.list_topics(timeout=10).topics, 30, f"{name} was not deleted")
 
-    def send(self, topic: str, records: Iterable[tuple[str | bytes | None, str | bytes | None]]) -> int:
-        """Produce (key, value) records in order; how many."""
+    def send(
+        self, topic: str, records: Iterable[tuple[str | bytes | None, str | bytes | None]], at: float | None = None
+    ) -> int:
+        """Produce (key, value) records in order, with the time of now, or of `at`; how many."""
         producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 20, "enable.idempotence": True})
         count = 0
         for count, (key, value) in enumerate(records, 1):
             while True:
                 try:
-                    producer.produce(topic, value, key)
+                    producer.produce(topic, value, key, timestamp=round((time.time() if at is None else at) * 1000))
                     break
                 except BufferError:
                     producer.poll(0.1)
