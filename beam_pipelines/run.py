@@ -108,7 +108,7 @@ def build(root: beam.Pipeline, args: Namespace, spec: CellSpec, reader: sources.
     """Add the whole job to a pipeline: sources, cells, sinks."""
     read = beam.ParDo(sources.ReadEvents(args.input, reader, args.order))
     events = root | beam.Impulse() | "Read" >> read.with_outputs(sources.ReadEvents.REJECTED, main="events")
-    learned = learn_keyed(events.events, spec, sinks.placing)
+    learned = learn_keyed(events.events, spec, sinks.placing, args.cells_apart)
     place = beam.Map(_unread).with_output_types(list[tuple[bytes, bytes]])
     unread = typed(events[sources.ReadEvents.REJECTED], list[tuple[int, Rejected]]) | "Place" >> place
     rejected = (learned.rejected, unread) | "AllRejected" >> beam.Flatten()

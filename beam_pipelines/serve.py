@@ -60,10 +60,11 @@ class Resume(NamedTuple):
             return None
         found = snapshots.get(key, listed[-1].version, listed[-1].generation)
         assert found is not None  # it was listed
-        cells = [
-            (name, due, with_model(cell, found.model, version=found.version, parent=version) if name == key else cell)
-            for name, due, cell in sections.split_cells(held)[0]
-        ]
+        cells = []
+        for name, due, cell in sections.split_cells(held)[0]:
+            if name == key:
+                cell = memoryview(with_model(bytes(cell), found.model, version=found.version, parent=version))
+            cells.append((name, due, cell))
         return sections.join_cells(cells, math.inf)
 
 

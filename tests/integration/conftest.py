@@ -59,8 +59,8 @@ def live(broker, topic, tmp_path, prism):
     """Start jobs over the topic; all are reaped at the end."""
     jobs = []
 
-    def start(*arguments, output=tmp_path / "out", topic=topic):
-        jobs.append(rig.Live(broker, topic, output, prism, *map(str, arguments)))
+    def start(*arguments, output=tmp_path / "out", topic=topic, **environment):
+        jobs.append(rig.Live(broker, topic, output, prism, *map(str, arguments), **environment))
         return jobs[-1]
 
     yield start

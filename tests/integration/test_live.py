@@ -137,6 +137,30 @@ def test_on_one_core_the_job_does_not_stand_still(broker, topic, live, pool):
     assert rig.records(job.output) == said
 
 
+GUARDED = {"PA_RIVER_KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT", "PA_RIVER_KAFKA_SASL_MECHANISM": "PLAIN",
+           "PA_RIVER_KAFKA_SASL_USERNAME": rig.USER}  # fmt: skip
+
+
+def test_a_broker_that_asks_for_a_password_gets_it_from_the_environment_and_nothing_else_does(broker, topic, live):
+    broker.send(topic, GOOD)
+    job = live("--bootstrap", broker.guarded, "--until_end", "--publish", topic,
+               **GUARDED, PA_RIVER_KAFKA_SASL_PASSWORD=rig.PASSWORD)  # fmt: skip
+    assert job.wait(180) == 0, job.said()
+    assert rig.rows(job.output, "SELECT count(*) FROM outcomes") == [(300,)]
+    assert len(broker.read(f"{topic}.outcomes")) == 300
+    kept = [path for path in (job.log, *job.output.rglob("*")) if path.is_file()]
+    assert job.output / "snapshots.db" in kept
+    assert not [path for path in kept if rig.PASSWORD.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize("given", [{"PA_RIVER_KAFKA_SASL_PASSWORD": "guessed"}, {}], ids=["wrong", "missing"])
+def test_a_wrong_or_missing_password_is_refused_at_the_start_in_one_line(broker, topic, live, given):
+    job = live("--bootstrap", broker.guarded, "--until_end", **GUARDED, **given)
+    assert job.wait(120) == 2
+    (line,) = job.said().splitlines()
+    assert ("uthentication" in line or "sasl.password" in line) and "guessed" not in line
+
+
 def test_two_jobs_over_one_folder_are_refused(broker, topic, live):
     broker.send(topic, GOOD[:3])
     first = live("--resume")
