@@ -226,10 +226,11 @@ class Live(Process):
     """A live job under test."""
 
     def __init__(
-        self, broker: Broker, topic: str, output: Path, prism: Path, *arguments: str, **environment: str
+        self, broker: Broker, topic: str, output: Path, prism: Path, *arguments: str,
+        module: Sequence[str] = ("beam_pipelines.live",), **environment: str,
     ) -> None:
         self.output = output
-        command = [sys.executable, "-m", "beam_pipelines.live", "--bootstrap", broker.bootstrap, "--topic", topic,
+        command = [sys.executable, "-m", *module, "--bootstrap", broker.bootstrap, "--topic", topic,
                    "--output", output, "--prism_location", prism, *arguments]  # fmt: skip
         super().__init__(command, output.with_suffix(".log"), **environment)
 
