@@ -222,6 +222,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--turns", type=int, default=5, help="recovery: kills (5)")
     parser.add_argument("--figures", type=Path, default=FIGURES, help="the file to keep the figures in")
     args = parser.parse_args(argv)
+    rig.reap_when_terminated()
     args.keys = args.keys or ([1_000] if args.what == "soak" else list(KEYS))
     args.seconds = args.seconds or {"pace": 20.0, "latency": 60.0, "soak": 600.0}.get(args.what, 0.0)
     args.rate = args.rate or {"latency": 50.0, "soak": 300.0}.get(args.what, 0.0)

@@ -29,6 +29,7 @@ def bounded():
 @pytest.fixture(scope="session", autouse=True)
 def reaped():
     """Set up first, so torn down last: nothing that a test started may go on."""
+    rig.reap_when_terminated()
     yield
     left = rig.left_over()
     for pid in left:

@@ -45,6 +45,11 @@ log.retention.hours=-1
 """
 
 
+def reap_when_terminated() -> None:
+    """Let a polite kill end this process as Ctrl-C does, so that what it started is reaped."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
 def wait_for(what: Callable[[], Any], seconds: float, about: str) -> Any:
     """The first true value of `what`; `TimeoutError` after so many seconds."""
     end = time.monotonic() + seconds
