@@ -13,14 +13,16 @@ ANY_ORDER = [] if os.name == "nt" else ["-fno-trapping-math", "-fno-signed-zeros
 # The loops over tags come in several widths of register, which must not differ by a bit: no multiply-and-add in one.
 LANES = [] if os.name == "nt" else ["-ffp-contract=off"]
 HEADERS = ["pa_river/_arena.h", "pa_river/_arena.pxd", "pa_river/_native.pxd", "pa_river/_rows.h"]
+CHAINS = ["pa_river/_chain.h", "pa_river/_chain.pxd", "pa_river/_coder.pxd", "pa_river/_lattice.pxd"]
 #: Every compiled module: name, sources, what it includes, flags.
 MODULES = [
     ("pa_river._arena", ["pa_river/_arena.pyx"], HEADERS, FLAGS),
     ("pa_river._batch", ["pa_river/_batch.pyx"], HEADERS, FLAGS),
-    ("pa_river._chain", ["pa_river/_chain.pyx"], ["pa_river/_chain.h", "pa_river/_chain.pxd"], FLAGS + LANES),
+    ("pa_river._lattice", ["pa_river/_lattice.pyx"], CHAINS, FLAGS + LANES),
+    ("pa_river._chain", ["pa_river/_chain.pyx"], CHAINS, FLAGS + LANES),
     ("pa_river._coder", ["pa_river/_coder.pyx"], ["pa_river/_coder.pxd"], FLAGS),
     ("pa_river._codec", ["pa_river/_codec.pyx"], HEADERS, FLAGS),
-    ("pa_river._tagger", ["pa_river/_tagger.pyx"], ["pa_river/_chain.pxd", "pa_river/_coder.pxd"], FLAGS),
+    ("pa_river._tagger", ["pa_river/_tagger.pyx"], CHAINS, FLAGS),
     ("pa_river._native", ["pa_river/_native.pyx"], HEADERS, FLAGS),
 ]
 if importlib.util.find_spec("scipy") is not None:  # its declarations of BLAS are needed to translate

@@ -75,7 +75,6 @@ class Sentences(Sequence["list[Features]"]):
         return dict.fromkeys(names, 1.0) if self.values is None else dict(zip(names, self.values[begin:end].tolist()))
 
 
-
 def code(X: Iterable[Any]) -> Coded:
     """Return what the attributes of `Sentences` hold: the reference, and what runs without the compiled core."""
     numbers: dict[Name, int] = {}
