@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import sys
+from pathlib import Path
 
 from setuptools import Extension, setup
 
@@ -12,21 +13,20 @@ FLAGS = ["/O2"] if os.name == "nt" else ["-O3", "-fno-math-errno"]
 ANY_ORDER = [] if os.name == "nt" else ["-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math"]
 # The loops over tags come in several widths of register, which must not differ by a bit: no multiply-and-add in one.
 LANES = [] if os.name == "nt" else ["-ffp-contract=off"]
-HEADERS = ["pa_river/_arena.h", "pa_river/_arena.pxd", "pa_river/_native.pxd", "pa_river/_rows.h"]
-CHAINS = ["pa_river/_chain.h", "pa_river/_chain.pxd", "pa_river/_coder.pxd", "pa_river/_lattice.pxd"]
+#: What any of them may include; a change in one translates them all anew.
+HEADERS = sorted(str(path) for ending in ("h", "pxd") for path in Path("pa_river").glob(f"*.{ending}"))
+CORE: dict[str, list[str]] = {
+    "_arena": [], "_batch": [], "_chain": LANES, "_codec": [], "_coder": [], "_lattice": LANES, "_names": [],
+    "_native": [], "_sparse": [], "_tables": [], "_tagger": [],
+}
 #: Every compiled module: name, sources, what it includes, flags.
-MODULES = [
-    ("pa_river._arena", ["pa_river/_arena.pyx"], HEADERS, FLAGS),
-    ("pa_river._batch", ["pa_river/_batch.pyx"], HEADERS, FLAGS),
-    ("pa_river._lattice", ["pa_river/_lattice.pyx"], CHAINS, FLAGS + LANES),
-    ("pa_river._chain", ["pa_river/_chain.pyx"], CHAINS, FLAGS + LANES),
-    ("pa_river._coder", ["pa_river/_coder.pyx"], ["pa_river/_coder.pxd"], FLAGS),
-    ("pa_river._codec", ["pa_river/_codec.pyx"], HEADERS, FLAGS),
-    ("pa_river._tagger", ["pa_river/_tagger.pyx"], CHAINS, FLAGS),
-    ("pa_river._native", ["pa_river/_native.pyx"], HEADERS, FLAGS),
-]
+MODULES = [(f"pa_river.{name}", [f"pa_river/{name}.pyx"], HEADERS, FLAGS + more) for name, more in CORE.items()]
 if importlib.util.find_spec("scipy") is not None:  # its declarations of BLAS are needed to translate
-    MODULES.append(("pa_river.odm._native", ["pa_river/odm/_native.pyx"], [], FLAGS + ANY_ORDER))
+    ODM_HEADERS = [f"pa_river/odm/{name}" for name in ("_border.pxd", "_frozen.pxd", "_symm.h")]
+    MODULES += [
+        (f"pa_river.odm.{name}", [f"pa_river/odm/{name}.pyx"], ODM_HEADERS, FLAGS + ANY_ORDER)
+        for name in ("_border", "_frozen", "_loops", "_path", "_primal")
+    ]
 REQUIRED = os.environ.get("PA_REQUIRE_NATIVE") == "1"
 
 

@@ -22,7 +22,7 @@ from beam_pipelines.arguments import ArgumentError
 from beam_pipelines.broker import Broker, Partition
 from beam_pipelines.kafka import ReadLog, ReadLogToItsEnd
 from beam_pipelines.kafka_java import ReadByJava
-from beam_pipelines.kafka_sink import Publisher
+from beam_pipelines.kafka_sink import Publisher, Publishing
 from beam_pipelines.learn import Batch, typed
 from beam_pipelines.live_arguments import PROGRAM
 from beam_pipelines.serve import Resume, Serve, WriteUnits
@@ -52,11 +52,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             try:
                 store, run, logs = begin(args, logs)
                 build(root, args, spec, broker, store, run, logs)
+                publisher = None if args.publish is None else Publisher(broker, args.publish, LiveStore(store.path))
+                if publisher is not None:
+                    publisher.open()
             except (ArgumentError, ValueError) as error:
                 return _fail(error, 2)
             beats = not args.until_end and args.expansion_service is None
             watch = Watch(store, args.stall if beats else None)
-            with watch:
+            with Publishing(publisher), watch:
                 root.run().wait_until_finish()
     except KeyboardInterrupt:
         if watch is not None and watch.has_stalled:
@@ -114,8 +117,7 @@ def build(
         serve = serve.with_resource_hints(min_ram="1MB")  # another environment, and so another worker
     units = events | "Learn" >> serve
     unread = typed(records[ReadLog.UNREAD], Unit)
-    publisher = None if args.publish is None else Publisher(broker, args.publish)
-    (units, unread) | "Units" >> beam.Flatten() | "Write" >> WriteUnits(store, run, publisher)
+    (units, unread) | "Units" >> beam.Flatten() | "Write" >> WriteUnits(store, run)
 
 
 def export(output: Path) -> int:
@@ -178,7 +180,7 @@ def _runner_log(verbose: bool) -> Iterator[None]:
     before = logging.root.manager.disable
     if not verbose:
         logging.disable(logging.CRITICAL)
-        logging.getLogger("apache_beam.utils.subprocess_server").setLevel(logging.ERROR)  # it speaks after the end
+        logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # for good: workers speak after the end
         threading.excepthook = _ignored  # of Beam's own threads: what ends them ends the job, which says why
     try:
         yield

@@ -100,8 +100,8 @@ def build_parser() -> argparse.ArgumentParser:
     add("--overwrite", action="store_true", help="begin anew, and replace what DIR holds")
     add("--on_change", choices=("keep",), help="with --resume and another model: keep the models there are")
     add("--publish", metavar="PREFIX",
-        help="also send each record to the topic PREFIX.predictions, PREFIX.outcomes ... before it counts as stored; a "
-        "crash may send one twice, under the same message key")
+        help="send each stored record to the topic PREFIX.predictions, PREFIX.outcomes ... as well, in transactions: "
+        "consumers with isolation.level=read_committed (librdkafka's default) see it once, whatever crashes")
     add("--save_every", metavar="N", type=_count, default=200,
         help="events of a key between two resume points: what is done again after a crash (default: %(default)s)")
     add("--save_within", metavar="S", type=_seconds, default=10.0,

@@ -17,7 +17,6 @@ from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.timestamp import Timestamp
 
 from beam_pipelines import apart  # noqa: F401  (wherever these DoFns are unpickled)
-from beam_pipelines.kafka_sink import Publisher
 from beam_pipelines.learn import COUNTED, NAMESPACE, Batch, check_runner, typed
 from beam_pipelines.store import LiveStore
 from beam_pipelines.units import BEAT, Unit, spans, unit
@@ -252,17 +251,17 @@ class WriteUnits(beam.PTransform):
     The edge is a Reshuffle: on Prism a stateful stage fused with its sink spins on a closed channel (Beam 2.77).
     """
 
-    def __init__(self, store: LiveStore, run: int, publish: Publisher | None = None) -> None:
+    def __init__(self, store: LiveStore, run: int) -> None:
         super().__init__()
-        self._fn = _WriteUnits(store, run, publish)
+        self._fn = _WriteUnits(store, run)
 
     def expand(self, units: Any) -> Any:
         return units | "Edge" >> beam.Reshuffle() | "Store" >> beam.ParDo(self._fn)
 
 
 class _WriteUnits(beam.DoFn):
-    def __init__(self, store: LiveStore, run: int, publish: Publisher | None) -> None:
-        self._store, self._run, self._publish = store, run, publish
+    def __init__(self, store: LiveStore, run: int) -> None:
+        self._store, self._run = store, run
         self._units: list[Unit] = []
 
     def start_bundle(self) -> None:
@@ -273,8 +272,6 @@ class _WriteUnits(beam.DoFn):
 
     def finish_bundle(self) -> None:
         if self._units:
-            if self._publish is not None:  # first: what is stored is taken to be sent
-                self._publish.send(self._store.news(self._units))
             self._store.write(self._run, self._units)
 
     def teardown(self) -> None:

@@ -12,7 +12,8 @@ from libc.math cimport isfinite
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
-from pa_river._arena cimport ArenaStore, arena_length
+from pa_river._arena cimport ArenaStore
+from pa_river._names cimport arena_length
 from pa_river._native cimport ScoreCore
 
 import zlib
@@ -89,6 +90,7 @@ def dumps(model):
     if prefix is None:
         return None
     last_prefix = prefix
+    store.settle()
     cdef uint32_t count = store.arena.count, slot, length
     cdef size_t block = 4 + 4 * <size_t>count + store.arena.used
     cdef int64_t version = core._version

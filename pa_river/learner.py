@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from pa_river import _compiled, _validate, batch, steps, stores, support
@@ -178,6 +178,12 @@ class Learner(abc.ABC, Generic[S]):
             restore_store()
 
         return undo
+
+    def _blend(self, models: Sequence[Any], shares: Sequence[float]) -> None:
+        """Become the weighted average of models of this class; this one is new, and run by the reference."""
+        self._version = sum(model._version for model in models)
+        store: Any = self._store
+        store.blend([(share, model._store, (0,)) for share, model in zip(shares, models)])
 
     def _get_state(self) -> dict[str, Any]:
         return {"version": self._version, "store": self._store.get_state()}

@@ -3,12 +3,37 @@
 from __future__ import annotations
 
 import itertools
+import signal
 
 import pytest
 
 from tests.integration import rig, tools
 
+_LONGEST = 600  # seconds for one test: then it fails, and its fixtures reap what it started
+
 _numbers = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def bounded():
+    def late(number, frame):
+        raise TimeoutError(f"the test took more than {_LONGEST} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(_LONGEST)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def reaped():
+    """Set up first, so torn down last: nothing that a test started may go on."""
+    yield
+    left = rig.left_over()
+    for pid in left:
+        rig.kill(pid)
+    assert not left, f"processes went on after the tests: {left}"
 
 
 @pytest.fixture(scope="session")

@@ -14,10 +14,13 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 ROOT = Path(__file__).resolve().parents[2]
+
+#: In the environment of every process that is started here, and so of all that it starts: the tests' process id.
+MARK = "PA_RIVER_TESTED_BY"
 
 _SERVER = """\
 process.roles=broker,controller
@@ -62,7 +65,7 @@ class Process:
         with open(log, "ab") as file:
             self._process = subprocess.Popen(
                 ["nice", *map(str, command)], stdout=file, stderr=file, cwd=ROOT, start_new_session=True,
-                env={**os.environ, "PATH": path, **environment},
+                env={**os.environ, "PATH": path, MARK: str(os.getpid()), **environment},
             )
 
     @property
@@ -155,6 +158,32 @@ class Broker(Process):
         assert producer.flush(120) == 0
         return count
 
+    def read(self, topic: str, isolation: str = "read_committed") -> list[tuple[tuple[str, str, str], str]]:
+        """((key, id, kind), line) of all that a consumer is given of a topic that is published to, to its end."""
+        consumer = Consumer({
+            "bootstrap.servers": self.bootstrap, "group.id": "reader", "auto.offset.reset": "earliest",
+            "isolation.level": isolation, "enable.partition.eof": True, "enable.auto.commit": False,
+        })  # fmt: skip
+        ends = len(consumer.list_topics(topic, timeout=30).topics[topic].partitions)
+        consumer.subscribe([topic])
+        found, ended = [], set()
+
+        def at_end() -> bool:
+            for message in consumer.consume(1_000, 0.5):
+                if message.error() is None:
+                    key, id, kind = json.loads(message.key())
+                    found.append(((key, id, kind), message.value().decode()))
+                else:
+                    assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+                    ended.add(message.partition())
+            return len(ended) == ends
+
+        try:
+            wait_for(at_end, 120, f"the end of {topic} was not reached")
+        finally:
+            consumer.close()
+        return found
+
     def _java(self, *arguments: str | Path) -> list[str | Path]:
         return ["java", "-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-cp", f"{self._jars}/*", *arguments]
 
@@ -205,6 +234,21 @@ class Live(Process):
             return rows(self.output, "SELECT count(*) FROM records")[0][0] >= count
 
         wait_for(stored, seconds, f"{count} records were not stored")
+
+
+def left_over() -> dict[int, str]:
+    """The command lines of all living processes that these tests started, whatever session they are in."""
+    mark, found = f"{MARK}={os.getpid()}".encode(), {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                is_ours = mark in (entry / "environ").read_bytes().split(b"\0")
+                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:  # it ended while it was looked at
+                continue
+            if is_ours:
+                found[int(entry.name)] = line
+    return {pid: line for pid, line in found.items() if line}
 
 
 def rows(output: Path, query: str) -> list[tuple[Any, ...]]:

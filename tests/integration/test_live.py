@@ -7,10 +7,11 @@ import sqlite3
 import time
 
 import pytest
-from confluent_kafka import Consumer
 
-from beam_pipelines import kafka_sink, live, run
-from tests.integration import rig
+from beam_pipelines import live, run
+from beam_pipelines.options import parse_model
+from pa_river.stream import CellSpec
+from tests.integration import crashes, rig
 
 pytestmark = pytest.mark.slow
 
@@ -20,18 +21,6 @@ GOOD = [rig.event(f"k{step % 3}", str(step), 1_000.0 + step, x={"a": step % 5 - 
 
 def rejected(output):
     return [json.loads(line) for (line,) in rig.rows(output, "SELECT line FROM records WHERE tag = 'rejected'")]
-
-
-def consumed(broker, topic, count):
-    """Messages of a topic from its beginning, at least so many."""
-    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "test", "auto.offset.reset": "earliest"})
-    consumer.subscribe([topic])
-    found = []
-    try:
-        rig.wait_for(lambda: found.extend(consumer.consume(1_000, 0.5)) or len(found) >= count, 90, f"{topic} is short")
-    finally:
-        consumer.close()
-    return found
 
 
 def test_a_poisoned_record_is_rejected_and_neither_stops_nor_loops_the_job(broker, topic, live, tmp_path):
@@ -82,22 +71,6 @@ def test_a_broker_that_goes_away_and_returns_costs_no_event(broker, topic, live)
     assert rig.rows(job.output, "SELECT count(*), count(DISTINCT id) FROM outcomes") == [(300, 300)]
 
 
-def test_records_are_sent_on_and_read_once_although_the_job_died(broker, topic, live):
-    out = [broker.topic(f"{topic}.{tag}") for tag in ("predictions", "outcomes")]
-    broker.send(topic, GOOD)
-    first = live("--resume", "--publish", topic, "--save_every", 10_000, "--save_within", 3_600)  # no resume point
-    first.wait_for_records(600, 120)
-    first.reap()
-    broker.send(topic, [rig.event("k0", "last", 2_000.0, x={"a": 1}, y=True)])
-    second = live("--resume", "--publish", topic)
-    second.wait_for_records(602, 120)
-    for name in out:
-        messages = list(kafka_sink.first_copies(consumed(broker, name, 301)))
-        assert len(messages) == 301
-        stored = rig.rows(second.output, f"SELECT line FROM records WHERE tag = '{name.rpartition('.')[2]}'")
-        assert sorted(message.value().decode() for message in messages) == sorted(line for (line,) in stored)
-
-
 def test_a_label_that_never_comes_leaves_by_the_watermark_also_after_a_crash(broker, topic, live):
     waits = rig.event("k0", "waits", 1_000.0, x={"a": 1})
     broker.send(topic, [waits])
@@ -137,6 +110,17 @@ def test_what_cannot_work_is_refused_at_the_start_in_one_line(broker, topic, tmp
         assert live.main([*given, *more]) == 2
         error = capsys.readouterr().err
         assert word in error and error.count("\n") == 1 and "Traceback" not in error
+
+
+def test_on_one_core_the_job_does_not_stand_still(broker, topic, live, pool):
+    sent = list(crashes.log(20_000, 100, 1))
+    broker.send(topic, sent)
+    said, _ = crashes.expected(sent, CellSpec(parse_model(crashes.MODEL)))
+    job = live("--resume", "--model", crashes.MODEL, "--cells_apart", *pool.options)
+    for pid in (job.pid, pool.pid):  # and so of all that they start
+        os.sched_setaffinity(pid, {min(os.sched_getaffinity(0))})
+    job.wait_for_records(len(said), 180)
+    assert rig.records(job.output) == said
 
 
 def test_two_jobs_over_one_folder_are_refused(broker, topic, live):
