@@ -329,6 +329,11 @@ cdef class Border:
                     self.drop(self.whom[y])
         for y in range(0, most, _GATHERED):
             g = min(_GATHERED, most - y)
+            r = 0
+            while r < g and self.whom[y + r] < 0:
+                r += 1
+            if r == g:
+                continue
             for r in range(g):
                 slot = self.whom[y + r]
                 if slot < 0:
@@ -424,6 +429,8 @@ cdef class Border:
             for j in range(i + 1):
                 self.B[max(target[i], target[j]), min(target[i], target[j])] = self.small[who[i], who[j]]
         for y in range(<int>self.Y.shape[0]):  # the pending part of a column waits behind the old places
+            if self.whom[y] < 0:
+                continue
             memcpy(&self.e[0], &self.Y[y, n], k * sizeof(double))
             for i in range(coming):
                 self.Y[y, target[i]] = self.e[who[i]]
@@ -442,7 +449,8 @@ cdef class Border:
                     self.B[j, hole] = self.B[size, j]
                 self.B[hole, hole] = self.B[size, size]
                 for y in range(<int>self.Y.shape[0]):
-                    self.Y[y, hole] = self.Y[y, size]
+                    if self.whom[y] >= 0:
+                        self.Y[y, hole] = self.Y[y, size]
                 self.base[hole], self.sides[hole], self.active[hole] = self.base[size], self.sides[size], 1
                 self.place[self.base[hole]] = hole
             self.active[size] = 0

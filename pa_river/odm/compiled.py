@@ -28,7 +28,7 @@ _LOST, _UNSETTLED = 1, 2
 LARGE = 1024
 
 #: Columns of the base inverse that are kept for instances that may come, and how many for a small problem.
-COLUMNS, FEW_COLUMNS, _FEW = 128, 16, 256
+COLUMNS, FEW_COLUMNS = 128, 16
 
 #: Values of H that a pass over the margins inside the strip must read before screening pays.
 _WORTH = 60_000
@@ -68,7 +68,7 @@ class BorderedEngine(FrozenEngine):
         self._take(self.n, self.k)
 
     def _take(self, n: int, k: int) -> None:
-        columns = FEW_COLUMNS if self.problem.capacity <= _FEW else COLUMNS
+        columns = FEW_COLUMNS if self.problem.capacity < LARGE else COLUMNS
         self.core.take(*self._arrays(), n, k, columns)
         self._bind()
 
