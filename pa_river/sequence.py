@@ -106,7 +106,6 @@ class PASequence(PALearner[Scores], base.Base):
         update: str = "prediction",
         average: bool = False,
     ):
-        _validate.require_instance("PASequence", "rule", rule, steps.StepRule, "PA(), PA1(C) or PA2(C)")
         if not (callable(cost) or cost == "hamming"):
             raise ValueError(f"PASequence(cost=...) must be 'hamming' or a callable, got {short(cost)}")
         self.rule = rule
