@@ -200,6 +200,10 @@ class PASequence(PALearner[Scores], base.Base):
         else:
             super().learn_many(X, y, w)
 
+    def step_many(self, X: Sequence[Any], y: Sequence[Any], w: Sequence[float] | None = None) -> list[list[Any]]:
+        """Return the tags of each sentence before it is learned, and learn them: a loop of `step`, all or nothing."""
+        return list(super().step_many(X, y, w))
+
     def predict_many(self, X: Sequence[Any]) -> list[list[Any]]:
         """Return `predict_one` of every sentence of a list, or of `Sentences`."""
         if (compiled := self._taggers()) is not None:
