@@ -75,6 +75,9 @@ def on_reference(model: T) -> T:
     What parity is measured against, and what watches moves that the compiled core makes without a call.
     """
     compiled = model._store  # type: ignore[attr-defined]
+    if hasattr(compiled, "interpreted"):
+        compiled.interpreted = True
+        return model
     for core, plain in ((_STORE, LinearStore), (_ROWS, RowStore), (_SCALED, ScaledStore)):
         if type(compiled) is core and core is not plain:
             store = plain(bool(compiled._extra))
@@ -87,6 +90,10 @@ _STORE: Any = LinearStore
 _ROWS: Any = RowStore
 _SCALED: Any = ScaledStore
 NATIVE = False
+
+#: The compiled loops over sentences, `_tagger` and `_coder`; None where they are not built or not wanted.
+taggers: Any = None
+coders: Any = None
 
 if TYPE_CHECKING:
     class Margin:
@@ -104,7 +111,7 @@ else:
     try:
         if _WANTED == "0":
             raise ImportError("the reference is wanted")
-        from pa_river import _codec
+        from pa_river import _codec, _coder, _tagger
         from pa_river._arena import ArenaStore as _STORE
         from pa_river._native import Margin, Tube
         from pa_river._pair import Pair
@@ -113,6 +120,7 @@ else:
         from pa_river._scaled import ScaledArena as _SCALED
 
         NATIVE = True
+        taggers, coders = _tagger, _coder
         state._shortcuts = (_codec.dumps, _codec.loads)
     except ImportError:
         if _WANTED == "1":

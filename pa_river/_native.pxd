@@ -8,7 +8,7 @@ from pa_river._arena cimport ArenaStore
 cdef class Core:
     cdef object store
     cdef public int64_t _version
-    cdef public object rule
+    cdef object chosen  # the rule, checked
 
     cdef void take(self) noexcept
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -95,6 +95,11 @@ class LinearStore:
                 raise ValueError("the intercept would not be finite; nothing was learned")
             self.intercept = intercept
         self.weights.update(new)
+
+    def blend(self, parts: Sequence[tuple[float, LinearStore, Sequence[int]]]) -> None:
+        """Become the sum of share * store over `parts` (their slots are all 0); this one is empty."""
+        self.weights = _loops.blended([(share, store.weights) for share, store, _ in parts])
+        self.intercept = _loops.finite(math.fsum(share * store.intercept for share, store, _ in parts))
 
     def mark(self, phis: Iterable[Features]) -> Callable[[], None]:
         intercept, known = self.intercept, len(self.weights)

@@ -26,7 +26,7 @@ FLOORS = [
     ["steps", "stores", "decode"],
     ["spread"],
     ["_compiled", "chain"],
-    ["learner"],
+    ["learner", "merging", "sentences"],
     ["prototypes"],
     ["binary", "regression", "uniclass", "multiclass", "multilabel", "cost_sensitive", "baselines", "metrics", "odm"],
     ["joint", "scaled", "second_order", "comparators", "sequence", "averaged"],

@@ -7,10 +7,13 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from river import preprocessing
+from river import datasets, evaluate, metrics, preprocessing
 
 import pa_river
-from pa_river import PA, PA1, PA2, RBF, Budget, Certified, PAClassifier, PAMulticlass, PARegressor, PAUniclass
+from pa_river import (
+    PA, PA1, PA2, RBF, Budget, Certified, PAClassifier, PACostSensitive, PAMulticlass, PAMultilabel, PARegressor,
+    PAUniclass,
+)
 from tests import strategies
 
 records = strategies.records(st.floats(-5.0, 5.0))
@@ -55,6 +58,9 @@ MODELS = [
     lambda rule: Certified(PAClassifier(rule, kernel=RBF(0.2), budget=FREE), [({"a": 1.0}, 0.7), ({}, -0.2)]),
     lambda rule: Certified(PAUniclass(rule, max_radius=1.0, kernel=RBF(0.2), budget=FREE), [({"a": 1.0}, 1.0)]),
     lambda rule: Certified(PAMulticlass(rule, labels=(True, False, "rare")), {True: {"a": 1.0}, False: {None: 0.3}}),
+    lambda rule: Certified(PAMultilabel(rule, labels=("odd", "rare")), {"odd": {"a": 1.0}, "rare": {None: -0.4}}),
+    lambda rule: Certified(PACostSensitive({True: {False: 2.0}, False: {True: 0.5}}, rule, update="max_loss"),
+                           {True: {"a": 1.0}, False: {None: 0.3}}),
 ]
 
 
@@ -64,9 +70,12 @@ def test_the_left_side_stays_below_the_right_one_and_the_theorem_holds(build, ru
     model = build(rule)
     for x, y in examples:
         y = 3.0 * y if isinstance(model.model, PARegressor) else y
+        y = {"odd": y, "rare": "a" in x} if isinstance(model.model, PAMultilabel) else y
         model.learn_one(x, y) if model._supervised else model.learn_one(x)
         assert model.left <= model.right + 1e-9 * (1.0 + model.right)
-        if (bound := model.bound()) is not None:
+        bound = model.bound()
+        assert bound is not None or isinstance(rule, PA)
+        if bound is not None:
             assert bound.value <= bound.limit + 1e-9 * (1.0 + bound.limit)
     loaded = pa_river.loads(pa_river.dumps(model))
     assert (loaded.left, loaded.right, loaded.bound()) == (model.left, model.right, model.bound())
@@ -79,6 +88,37 @@ def test_a_bound_ends_with_a_weight_other_than_one_and_has_none_without_a_compar
     model.learn_one({"a": 1.0}, True, 2.0)
     assert model.bound() is None and model.right is not None
     assert Certified(PAClassifier()).right is None and Certified(PAClassifier()).bound() is None
+
+
+def test_the_bound_of_a_label_model_written_out():
+    model = Certified(PAMulticlass(PA(), learn_intercept=False, labels=("A", "B")), {"A": {"a": 0.2}, "B": {"b": 0.1}})
+    model.learn_one({"a": 3.0, "b": -4.0}, "A")  # l = 1, squared norm 2 * 25; u's margin 0.6 + 0.4 leaves it no loss
+    assert model.bound() == ("square_loss", 1.0, pytest.approx(50.0 * 0.05))
+    model.learn_one({"b": 5.0}, "A")  # u's margin -0.5: no theorem is left
+    assert model.bound() is None
+
+
+@pytest.mark.parametrize("model, data, metric", [
+    (PAClassifier(), datasets.Phishing, metrics.ROCAUC()),
+    (PAMulticlass(), datasets.ImageSegments, metrics.MacroF1()),
+    (PARegressor(), datasets.TrumpApproval, metrics.MAE()),
+], ids=["binary", "multiclass", "regression"])
+def test_rivers_progressive_validation_takes_it_for_what_the_model_is(model, data, metric):
+    twin = metric.clone()
+    found = evaluate.progressive_val_score(data().take(300), Certified(model.clone()), metric)
+    assert found.get() == evaluate.progressive_val_score(data().take(300), model, twin).get() > 0.0
+
+
+def test_a_certified_detector_is_one_for_river():
+    model = Certified(PAUniclass())
+    score = evaluate.progressive_val_score(_anomalies(), model, metrics.ROCAUC())
+    assert 0.9 < score.get() <= 1.0 and model.version == 40
+
+
+def _anomalies():
+    for number in range(40):
+        outside = number % 10 == 9
+        yield {"a": 9.0 if outside else 0.1 * (number % 3)}, outside
 
 
 def test_a_model_that_learned_elsewhere_is_refused():
