@@ -70,7 +70,7 @@ def _single(X: Any, y: Any) -> Contestant:
 
 
 def multiclass(turns: int) -> list[Row]:
-    """PAMulticlass.learn_many, and step on records, against scikit-learn's OvA and VW's oaa; both know k binary problems."""
+    """PAMulticlass.learn_many, and step on records, against scikit-learn's OvA and VW's oaa: k binary problems each."""
     rows = []
     for labels, width, count in SIZES:
         X, y = table(labels, width, count)
