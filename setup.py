@@ -11,13 +11,22 @@ from setuptools import Extension, setup
 FLAGS = ["/O2"] if os.name == "nt" else ["-O3", "-fno-math-errno"]
 # Kernel rows of the margin distribution machine may be summed in any order, which lets them use wide registers.
 ANY_ORDER = [] if os.name == "nt" else ["-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math"]
+# The loops over tags come in several widths of register, which must not differ by a bit: no multiply-and-add in one.
+LANES = [] if os.name == "nt" else ["-ffp-contract=off"]
 #: What any of them may include; a change in one translates them all anew.
 HEADERS = sorted(str(path) for ending in ("h", "pxd") for path in Path("pa_river").glob(f"*.{ending}"))
-CORE = ("_arena", "_batch", "_codec", "_names", "_native", "_sparse", "_tables")
+CORE: dict[str, list[str]] = {
+    "_arena": [], "_batch": [], "_chain": LANES, "_codec": [], "_coder": [], "_names": [], "_native": [], "_sparse": [],
+    "_tables": [], "_tagger": [],
+}
 #: Every compiled module: name, sources, what it includes, flags.
-MODULES = [(f"pa_river.{name}", [f"pa_river/{name}.pyx"], HEADERS, FLAGS) for name in CORE]
+MODULES = [(f"pa_river.{name}", [f"pa_river/{name}.pyx"], HEADERS, FLAGS + more) for name, more in CORE.items()]
 if importlib.util.find_spec("scipy") is not None:  # its declarations of BLAS are needed to translate
-    MODULES.append(("pa_river.odm._native", ["pa_river/odm/_native.pyx"], [], FLAGS + ANY_ORDER))
+    ODM_HEADERS = [f"pa_river/odm/{name}" for name in ("_border.pxd", "_frozen.pxd", "_symm.h")]
+    MODULES += [
+        (f"pa_river.odm.{name}", [f"pa_river/odm/{name}.pyx"], ODM_HEADERS, FLAGS + ANY_ORDER)
+        for name in ("_border", "_frozen", "_loops", "_path", "_primal")
+    ]
 REQUIRED = os.environ.get("PA_REQUIRE_NATIVE") == "1"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -32,6 +33,9 @@ Batch = list[tuple[int, Event]]
 
 # Runners that have no state or no timers for Python: a pipeline on them would fail late, or lose what timers bring.
 _WITHOUT_STATE = ("DaskRunner", "RayRunner")
+
+#: Threads that Prism may run Go code on, at least: each of the eight bundles that it runs at once may spin (Beam 2.77).
+_PRISM_THREADS = 16
 
 
 class LearnPerKeyFn(beam.DoFn):
@@ -206,6 +210,9 @@ def check_runner(events: Any) -> None:
         # Prism splits a slow bundle of a stateful stage inside a key, whose halves then run at once and overwrite each
         # other's state (Beam 2.77, measured: updates lost). This experiment is its own switch for that.
         events.pipeline.options.view_as(DebugOptions).add_experiment("prism_disable_sdf_split")
+        # It waits for some bundles by asking again and again; with as many threads as cores, on one core none is left
+        # to bring what it waits for (measured: the job stands still). A Prism started from here inherits this.
+        os.environ.setdefault("GOMAXPROCS", str(max(_PRISM_THREADS, os.cpu_count() or 1)))
 
 
 class _KeyFn(beam.DoFn):

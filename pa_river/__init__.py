@@ -20,6 +20,7 @@ from pa_river.multilabel import PAMultilabel
 from pa_river.odm import ODMClassifier
 from pa_river.regression import PARegressor
 from pa_river.second_order import AROWClassifier, AROWMulticlass, SCWClassifier, SCWMulticlass
+from pa_river.sentences import Sentences
 from pa_river.sequence import PASequence
 from pa_river.state import StateError, dumps, loads
 from pa_river.steps import PA, PA1, PA2, StepRule
@@ -31,5 +32,6 @@ __all__ = [
     "CertifiedMultiLabelClassifier", "CertifiedRegressor", "Kernel", "Linear", "MIRAClassifier",
     "MulticlassPerceptron", "NATIVE", "ODMClassifier", "PA", "PA1", "PA2", "PAClassifier", "PACostSensitive",
     "PAJoint", "PAMulticlass", "PAMultilabel", "PARegressor", "PASequence", "PAUniclass", "Polynomial", "RBF",
-    "SCWClassifier", "SCWMulticlass", "StateError", "StepRule", "__version__", "dumps", "loads", "merge",
+    "SCWClassifier", "SCWMulticlass", "Sentences", "StateError", "StepRule", "__version__", "dumps", "loads",
+    "merge",
 ]

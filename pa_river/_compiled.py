@@ -47,6 +47,9 @@ def on_reference(model: T) -> T:
     What parity is measured against, and what watches moves that the compiled core makes without a call.
     """
     compiled = model._store  # type: ignore[attr-defined]
+    if hasattr(compiled, "interpreted"):
+        compiled.interpreted = True
+        return model
     if type(compiled) is not _STORE or _STORE is LinearStore:
         return model
     store = LinearStore(bool(compiled._extra))
@@ -58,6 +61,10 @@ def on_reference(model: T) -> T:
 _STORE = LinearStore
 NATIVE = False
 
+#: The compiled loops over sentences, `_tagger` and `_coder`; None where they are not built or not wanted.
+taggers: Any = None
+coders: Any = None
+
 if TYPE_CHECKING:
     class Margin:
         """Bases that bring compiled methods; empty where there is no core."""
@@ -68,11 +75,12 @@ else:
     try:
         if _WANTED == "0":
             raise ImportError("the reference is wanted")
-        from pa_river import _codec
+        from pa_river import _codec, _coder, _tagger
         from pa_river._arena import ArenaStore as _STORE
         from pa_river._native import Margin, Tube
 
         NATIVE = True
+        taggers, coders = _tagger, _coder
         state._shortcuts = (_codec.dumps, _codec.loads)
     except ImportError:
         if _WANTED == "1":

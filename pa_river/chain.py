@@ -283,8 +283,10 @@ class _Moves:
             else:
                 row, slot, self.highest = first + 1, second, max(self.highest, first)
             self.highest = max(self.highest, slot)
-            for held, value in zip(self._at[kind], (row, slot, move)):
-                held.append(value)  # type: ignore[arg-type]
+            rows_at, columns_at, moves_at = self._at[kind]
+            rows_at.append(row)
+            columns_at.append(slot)
+            moves_at.append(move)
 
     def onto(self, part: Part) -> Callable[[], None]:
         """Return a function that adds them; `ValueError` if a sum would not be finite."""

@@ -9,11 +9,12 @@ from typing import Any
 
 from river import base
 
-from pa_river import _validate, batch, chain, decode, labels, prototypes, state, steps
+from pa_river import _compiled, _validate, batch, chain, decode, labels, prototypes, state, steps
 from pa_river.chain import ChainStore
 from pa_river.decode import Lattice
 from pa_river.features import short
 from pa_river.learner import PALearner
+from pa_river.sentences import Sentences
 from pa_river.terms import Features, Term, Violation
 from pa_river.tokens import Sentence, require_pairs, sentence
 
@@ -164,17 +165,24 @@ class PASequence(PALearner[Scores], base.Base):
 
         """
         require_pairs(tokens, tags)
-        super().learn_one(tokens, tags, w)  # type: ignore[arg-type]
+        if (compiled := self._taggers()) is not None:
+            compiled.learn(self, tokens, tags, w, False)
+        else:
+            super().learn_one(tokens, tags, w)  # type: ignore[arg-type]
 
     def step(  # type: ignore[override]
         self, tokens: Sequence[Any], tags: Sequence[Hashable], w: float = 1.0,
     ) -> list[Any]:
         """Return what `predict_one(tokens)` returns, then learn: one look-up of the features for both."""
         require_pairs(tokens, tags)
+        if (compiled := self._taggers()) is not None:
+            return compiled.learn(self, tokens, tags, w, True)  # type: ignore[no-any-return]
         return super().step(tokens, tags, w)  # type: ignore[arg-type, no-any-return]
 
     def predict_one(self, tokens: Sequence[Any], **kwargs: Any) -> list[Any]:  # type: ignore[override]
         """Return the best tags of a sentence, a list as long as `tokens`. Never changes the model."""
+        if (compiled := self._taggers()) is not None:
+            return compiled.predict(self, tokens)  # type: ignore[no-any-return]
         return self._predicted(self._scores(sentence(tokens)))
 
     def decision_one(self, tokens: Sequence[Any]) -> float:
@@ -185,13 +193,23 @@ class PASequence(PALearner[Scores], base.Base):
     def learn_many(self, X: Sequence[Any], y: Sequence[Any], w: Sequence[float] | None = None) -> None:
         """Learn a list of sentences in order, all or nothing: equal to a loop of `learn_one`.
 
-        `ValueError` names the row, a sentence's place in X; nothing is learned then.
+        For many epochs over the same sentences read them once: `X = pa_river.Sentences(X)`. `ValueError` names the row,
+        a sentence's place in X; nothing is learned then.
         """
-        super().learn_many(X, y, w)
+        if (compiled := self._taggers()) is not None:
+            compiled.learn_many(self, X if isinstance(X, Sentences) else Sentences(X), y, w)
+        else:
+            super().learn_many(X, y, w)
 
     def predict_many(self, X: Sequence[Any]) -> list[list[Any]]:
-        """Return `predict_one` of every sentence of a list."""
+        """Return `predict_one` of every sentence of a list, or of `Sentences`."""
+        if (compiled := self._taggers()) is not None:
+            return compiled.predict_many(self, X if isinstance(X, Sentences) else Sentences(X))  # type: ignore
         return [self._predicted(self._scores(phi)) for phi in self._inputs(X)]
+
+    def _taggers(self) -> Any:
+        """The compiled loops; None where the reference is to run."""
+        return None if self._store.interpreted else _compiled.taggers
 
     _normalise_y = staticmethod(labels.tags)
 
@@ -199,7 +217,7 @@ class PASequence(PALearner[Scores], base.Base):
         return sentence(x)
 
     def _inputs(self, X: Any) -> Iterator[list[Features]]:
-        return batch.numbered(X, sentence)
+        return iter(X) if isinstance(X, Sentences) else batch.numbered(X, sentence)
 
     def _scores(self, phi: Sentence) -> Scores:
         return Scores(phi, len(self._tags), self._store, self._version)

@@ -158,7 +158,8 @@ class SupportStore:
             share, store, slots = parts[number]
             phi = store._vectors[place]
             row = np.zeros(1 + max(slots))
-            row[list(slots)] += share * store._table[place]  # no slot twice
+            own = store._table[place]
+            row[list(slots)[:len(own)]] = share * own  # no slot twice; the last ones may never have moved
             key = frozenset(phi.items())
             if key in rows:
                 row = _sum(rows.pop(key)[1], row)

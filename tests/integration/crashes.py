@@ -92,8 +92,8 @@ def run(
                 if killed.total() == kills:
                     job.wait_for_records(len(said), 600)
                     _settled(output)
-                    sent = "SELECT value >= (SELECT max(n) FROM records) FROM job WHERE name = 'published'"
-                    rig.wait_for(lambda: rig.rows(output, sent) == [(1,)], 60, "records that were not sent on")
+                    up_to = "SELECT value >= (SELECT max(n) FROM records) FROM job WHERE name = 'published'"
+                    rig.wait_for(lambda: rig.rows(output, up_to) == [(1,)], 60, "records that were not sent on")
                     break
                 part = (len(said) - before) / (kills - killed.total() + 1)
                 job.wait_for_records(before + 1 + int(draw.random() * part), 600)

@@ -9,7 +9,9 @@ import time
 import pytest
 
 from beam_pipelines import live, run
-from tests.integration import rig
+from beam_pipelines.options import parse_model
+from pa_river.stream import CellSpec
+from tests.integration import crashes, rig
 
 pytestmark = pytest.mark.slow
 
@@ -108,6 +110,17 @@ def test_what_cannot_work_is_refused_at_the_start_in_one_line(broker, topic, tmp
         assert live.main([*given, *more]) == 2
         error = capsys.readouterr().err
         assert word in error and error.count("\n") == 1 and "Traceback" not in error
+
+
+def test_on_one_core_the_job_does_not_stand_still(broker, topic, live, pool):
+    sent = list(crashes.log(20_000, 100, 1))
+    broker.send(topic, sent)
+    said, _ = crashes.expected(sent, CellSpec(parse_model(crashes.MODEL)))
+    job = live("--resume", "--model", crashes.MODEL, "--cells_apart", *pool.options)
+    for pid in (job.pid, pool.pid):  # and so of all that they start
+        os.sched_setaffinity(pid, {min(os.sched_getaffinity(0))})
+    job.wait_for_records(len(said), 180)
+    assert rig.records(job.output) == said
 
 
 def test_two_jobs_over_one_folder_are_refused(broker, topic, live):

@@ -1,8 +1,9 @@
 """`LearnPerKey` as a transform: what it takes, what it gives, what it refuses; and the DoFn by itself."""
 
-import apache_beam as beam
+import os
 import random
 
+import apache_beam as beam
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
@@ -83,6 +84,18 @@ def test_a_runner_without_state_is_refused_by_name():
     root = beam.Pipeline(runner=DaskRunner())
     with pytest.raises(ValueError, match="DaskRunner has no state and timers"):
         check_runner(root | beam.Create(STORY))
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, 16), ("3", 3)])
+def test_prism_gets_threads_to_spin_on_unless_the_user_says_how_many(monkeypatch, given, expected):
+    class PrismRunner(FnApiRunner):
+        pass
+
+    monkeypatch.setenv("GOMAXPROCS", given or "")
+    if given is None:
+        monkeypatch.delenv("GOMAXPROCS")
+    check_runner(beam.Pipeline(runner=PrismRunner()) | beam.Create(STORY))
+    assert int(os.environ["GOMAXPROCS"]) >= expected and given in (None, os.environ["GOMAXPROCS"])
 
 
 @pytest.mark.parametrize("options", [{"lateness": 1.0}, {"label_ttl": -1}, {"shards": 0}, {"at_end": "stop"}])

@@ -25,7 +25,7 @@ FLOORS = [
     ["centers", "confidence"],
     ["steps", "stores", "decode"],
     ["_compiled", "chain"],
-    ["learner", "merging"],
+    ["learner", "merging", "sentences"],
     ["prototypes"],
     ["binary", "regression", "uniclass", "multiclass", "multilabel", "cost_sensitive", "baselines", "metrics", "odm"],
     ["joint", "second_order", "comparators", "sequence", "averaged"],

@@ -112,6 +112,15 @@ def test_a_record_that_several_models_hold_is_one_support_vector():
     assert merged.support == [(x, pytest.approx(coefficient)) for x, coefficient in models[0].support]
 
 
+def test_a_label_that_never_moved_scores_0_in_a_kernel_model_too():
+    model = pa_river.PAMultilabel(kernel=RBF, budget=pa_river.Budget(math.inf))
+    model.learn_one({"a": 1.0}, {"moved": True, "at rest": True, "too": True})  # the lowest relevant one: the first
+    assert pa_river.merge([model]).decision_one({"a": 1.0}) == model.decision_one({"a": 1.0})
+    declared = pa_river.PAMulticlass(labels=("a", "b", "c"), kernel=RBF, budget=pa_river.Budget(math.inf))
+    declared.learn_one({"a": 1.0}, "a")
+    assert pa_river.merge([declared]).decision_one({"a": 1.0})["c"] == 0.0
+
+
 def test_of_models_that_hold_the_same_in_total_the_oldest_go_first():
     left = learned(pa_river.PAClassifier(kernel=RBF, budget=pa_river.Budget(2, "oldest")),
                    [({"a": 0.0}, True), ({"a": 5.0}, False)])
