@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
@@ -111,6 +112,13 @@ class Certified(base.Wrapper, base.Estimator):
         self._plain = True  # every weight was 1, and the rule always the same
         self._law: Law | None = None  # the rule of the first example
         self._rounds = 0
+
+    def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Any:
+        """Return a fresh one with the same parameters, or with all that was learned too; see River's `Base.clone`."""
+        twin = super().clone(new_params, include_attributes)
+        if include_attributes and "model" not in (new_params or {}):  # a parameter for River, which makes it anew
+            twin.model = copy.deepcopy(self.model)
+        return twin
 
     @property
     def _wrapped_model(self) -> Any:
