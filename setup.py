@@ -16,13 +16,17 @@ LANES = [] if os.name == "nt" else ["-ffp-contract=off"]
 #: What any of them may include; a change in one translates them all anew.
 HEADERS = sorted(str(path) for ending in ("h", "pxd") for path in Path("pa_river").glob(f"*.{ending}"))
 CORE: dict[str, list[str]] = {
-    "_arena": [], "_batch": [], "_chain": LANES, "_codec": [], "_coder": [], "_names": [], "_native": [], "_sparse": [],
-    "_tables": [], "_tagger": [],
+    "_arena": [], "_batch": [], "_chain": LANES, "_codec": [], "_coder": [], "_lattice": LANES, "_names": [],
+    "_native": [], "_sparse": [], "_tables": [], "_tagger": [],
 }
 #: Every compiled module: name, sources, what it includes, flags.
 MODULES = [(f"pa_river.{name}", [f"pa_river/{name}.pyx"], HEADERS, FLAGS + more) for name, more in CORE.items()]
 if importlib.util.find_spec("scipy") is not None:  # its declarations of BLAS are needed to translate
-    MODULES.append(("pa_river.odm._native", ["pa_river/odm/_native.pyx"], [], FLAGS + ANY_ORDER))
+    ODM_HEADERS = [f"pa_river/odm/{name}" for name in ("_border.pxd", "_frozen.pxd", "_symm.h")]
+    MODULES += [
+        (f"pa_river.odm.{name}", [f"pa_river/odm/{name}.pyx"], ODM_HEADERS, FLAGS + ANY_ORDER)
+        for name in ("_border", "_frozen", "_loops", "_path", "_primal")
+    ]
 REQUIRED = os.environ.get("PA_REQUIRE_NATIVE") == "1"
 
 

@@ -20,6 +20,7 @@ cdef class ArenaStore(Names):
     cdef int refuse(self, bint weight) except -1
     cdef restore(self, double intercept, dict before, uint32_t count)
     cdef Columns *open_columns(self, size_t width) except NULL
-    cdef int gather(self, object names, double[::1] weights, int32_t[::1] slots) except -1
-    cdef int scatter(self, object names, double[::1] weights, int32_t[::1] slots, int32_t[::1] order) except -1
+    cdef int gather(self, object names, Py_ssize_t width, double *weights, int32_t *slots) except -1
+    cdef int scatter(self, object names, Py_ssize_t width, const double *weights, const int32_t *slots,
+                     const int32_t *order, Py_ssize_t fresh) except -1
     cdef int forget(self, uint32_t count, double intercept) except -1

@@ -151,36 +151,36 @@ cdef class ArenaStore(Names):
         self.loose = True
         return &self.columns
 
-    cdef int gather(self, object names, double[::1] weights, int32_t[::1] slots) except -1:
+    cdef int gather(self, object names, Py_ssize_t width, double *weights, int32_t *slots) except -1:
         """Look up the weights of columns, 0 where a name has none, and their slots, -1 where there is none."""
         cdef Py_ssize_t j, length = 0
         cdef const uint8_t *text
         cdef bint counted = type(names) is range
         self.settle()
-        if counted and columns_widen(&self.columns, slots.shape[0]) < 0:
+        if counted and columns_widen(&self.columns, width) < 0:
             raise MemoryError("there is no room for that many columns")
-        for j in range(slots.shape[0]):
+        for j in range(width):
             if counted:
                 slots[j] = column_slot(&self.columns, &self.arena, SEED, j)
             else:
                 spelled = _pack.name_bytes(names[j])
                 text, length = <const uint8_t *>PyBytes_AS_STRING(spelled), PyBytes_GET_SIZE(spelled)
                 slots[j] = arena_find(&self.arena, text, length, arena_hash(text, length, SEED))
-            if slots[j] >= 0:
-                weights[j] = self.arena.entries[slots[j]].weight
+            weights[j] = self.arena.entries[slots[j]].weight if slots[j] >= 0 else 0.0
         return 0
 
-    cdef int scatter(self, object names, double[::1] weights, int32_t[::1] slots, int32_t[::1] order) except -1:
-        """Write the weights of columns back; those of `order` are new, in this order."""
+    cdef int scatter(self, object names, Py_ssize_t width, const double *weights, const int32_t *slots,
+                     const int32_t *order, Py_ssize_t fresh) except -1:
+        """Write the weights of columns back; the `fresh` ones of `order` are new, in this order."""
         cdef Py_ssize_t j, length = 0
         cdef const uint8_t *text
-        cdef list spelled = [_pack.name_bytes(names[j]) for j in order]
+        cdef list spelled = [_pack.name_bytes(names[order[j]]) for j in range(fresh)]
         if spelled and arena_reserve(&self.arena, len(spelled), sum(map(len, spelled)), 0) < 0:
             raise MemoryError("the model has no room for more feature names")
-        for j in range(slots.shape[0]):
+        for j in range(width):
             if slots[j] >= 0:
                 self.arena.entries[slots[j]].weight = weights[j]
-        for j in range(order.shape[0]):
+        for j in range(fresh):
             text, length = <const uint8_t *>PyBytes_AS_STRING(spelled[j]), PyBytes_GET_SIZE(spelled[j])
             arena_insert(&self.arena, text, length, arena_hash(text, length, SEED), weights[order[j]])
         return 0

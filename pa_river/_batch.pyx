@@ -9,6 +9,7 @@ refused row costs no second pass over X, and a good batch none before it. Narrow
 
 from libc.math cimport fabs, sqrt
 from libc.stdint cimport int32_t
+from libc.stdlib cimport free, malloc
 
 from pa_river._arena cimport ArenaStore
 from pa_river._laws cimport Law, all_finite, finite, length_of, loss_of, norm_of
@@ -20,6 +21,7 @@ import numpy as np
 from pa_river import steps
 
 cdef extern from "_rows.h" nogil:
+    double rows_move_dot(double *w, double tau, const double *last, const double *x, Py_ssize_t n, double *square)
     double rows_dot(const double *w, const double *x, Py_ssize_t n, double *square)
     double rows_dot_in_order(const double *w, const double *x, Py_ssize_t n, double *square)
 
@@ -32,15 +34,11 @@ cdef double NEAR_OVERFLOW = 1e300
 cdef double LEAST_SQUARE = 1e-280, LARGEST_SQUARE = 1e280, LEAST_NORM = 1e-140, LARGEST_NORM = 1e140
 
 
-cdef int slow_step(const Law *law, const double *x, Py_ssize_t n, double loss, double signed_one, double weight,
-                   double *w, double *intercept) noexcept nogil:
-    """A step at extreme scales, as `_loops.moves` takes it; every weight is looked at."""
-    cdef double norm = norm_of(x, n, law.extra), length = length_of(law, loss, norm, weight), tau
+cdef int slow_step(const Law *law, const double *x, Py_ssize_t n, double norm, double length, double *w,
+                   double *intercept) noexcept nogil:
+    """A step at extreme scales, as `_loops.moved` takes it; every weight is looked at."""
+    cdef double tau = length / norm
     cdef Py_ssize_t j
-    if not length > 0.0:
-        return GOOD
-    length *= signed_one
-    tau = length / norm
     for j in range(n):
         if x[j] != 0.0:
             w[j] += tau * x[j] if LEAST_NORM <= norm <= LARGEST_NORM else length * (x[j] / norm)
@@ -51,20 +49,30 @@ cdef int slow_step(const Law *law, const double *x, Py_ssize_t n, double loss, d
     return GOOD if finite(intercept[0]) else INTERCEPT
 
 
-cdef int dense_rows(const Law *law, const double[:, ::1] X, const double[::1] y, const double[::1] weights, double[::1] w,
-                    double *intercept, int32_t[::1] new, Py_ssize_t open, int32_t[::1] order, Py_ssize_t *at) noexcept nogil:
-    """Learn rows until one is refused; `at` tells which. `new[:open]`: columns without a name yet, in `order` as they come."""
+cdef int dense_rows(const Law *law, const double[:, ::1] X, const double[::1] y, const double[::1] weights, double *own,
+                    double *intercept, int32_t *new, Py_ssize_t open, int32_t *order, Py_ssize_t *at) noexcept nogil:
+    """Learn rows until one is refused; `at` tells which. `new[:open]`: columns without a name yet, in `order` as they come.
+
+    The step along a wide row is taken while the next row is read: `tau` and `last` are what is still to be done.
+    """
     cdef Py_ssize_t n = X.shape[0], d = X.shape[1], i, j, kept, arrived = 0
     cdef const double *x
-    cdef double score, square, loss, sign, norm, length, tau, weight = 1.0, bound = fabs(intercept[0])
-    cdef double *own = &w[0]
+    cdef const double *last = NULL
+    cdef double score, square, loss, sign, norm, length, tau = 0.0, weight = 1.0, bound = fabs(intercept[0])
     cdef int refused
     for j in range(d):
         bound = max(bound, fabs(own[j]))
     for i in range(n):
         at[0] = i
-        x = &X[i, 0]
-        score = (rows_dot_in_order(own, x, d, &square) if d <= NARROW else rows_dot(own, x, d, &square)) + intercept[0]
+        x = &X[i, 0] if d else NULL
+        if d <= NARROW:
+            score = rows_dot_in_order(own, x, d, &square)
+        elif last == NULL:
+            score = rows_dot(own, x, d, &square)
+        else:
+            score = rows_move_dot(own, tau, last, x, d, &square)
+            last = NULL
+        score += intercept[0]
         if not square <= LARGEST_SQUARE and not all_finite(x, d):
             return VALUE
         if weights is not None:
@@ -77,25 +85,23 @@ cdef int dense_rows(const Law *law, const double[:, ::1] X, const double[::1] y,
         if loss <= 0.0:
             continue
         square += law.extra
-        if LEAST_SQUARE <= square <= LARGEST_SQUARE and bound < NEAR_OVERFLOW:
-            norm = sqrt(square)
-            length = length_of(law, loss, norm, weight)
-            tau = length / norm
-            bound += length
-            if not bound < NEAR_OVERFLOW:
-                refused = slow_step(law, x, d, loss, sign, weight, own, intercept)
-                if refused != GOOD:
-                    return refused
+        norm = sqrt(square) if LEAST_SQUARE <= square <= LARGEST_SQUARE else norm_of(x, d, law.extra)
+        length = length_of(law, loss, norm, weight)
+        if not length > 0.0:
+            continue
+        bound += length
+        if LEAST_NORM <= norm <= LARGEST_NORM and bound < NEAR_OVERFLOW:
+            tau = sign * length / norm
+            intercept[0] += law.extra * tau
+            if d > NARROW:
+                last = x
             else:
-                tau *= sign
                 for j in range(d):
                     own[j] += tau * x[j]
-                intercept[0] += law.extra * tau
         else:
-            refused = slow_step(law, x, d, loss, sign, weight, own, intercept)
+            refused = slow_step(law, x, d, norm, sign * length, own, intercept)
             if refused != GOOD:
                 return refused
-        if not bound < NEAR_OVERFLOW:
             bound = fabs(intercept[0])
             for j in range(d):
                 bound = max(bound, fabs(own[j]))
@@ -109,6 +115,9 @@ cdef int dense_rows(const Law *law, const double[:, ::1] X, const double[::1] y,
                     new[kept] = new[j]
                     kept += 1
             open = kept
+    if last != NULL:
+        for j in range(d):
+            own[j] += tau * last[j]
     at[0] = arrived
     return GOOD
 
@@ -142,18 +151,26 @@ def learn(ArenaStore store, rule, eps, X, y, w):
 
 
 cdef int dense(ArenaStore store, const Law *law, Table plain, object goals, object weights, Py_ssize_t *at) except -2:
-    cdef double[::1] own = np.zeros(max(plain.width, 1))
-    cdef int32_t[::1] slots = np.full(plain.width, -1, np.int32)
+    cdef Py_ssize_t width = plain.width, j, unnamed = 0
+    cdef double *own = <double *>malloc((width + 1) * (sizeof(double) + 3 * sizeof(int32_t)))
+    cdef int32_t *slots = <int32_t *>(own + width + 1)
+    cdef int32_t *new = slots + width
     cdef double intercept = store.intercept
     cdef int refused
-    store.gather(plain.names, own, slots)
-    new = np.flatnonzero(np.asarray(slots) < 0).astype(np.int32)
-    order = np.empty(len(new), np.int32)
-    array = plain.array if plain.width else np.zeros((plain.rows, 1))
-    refused = dense_rows(law, array, goals, weights, own, &intercept, new, len(new), order, at)
-    if refused == GOOD:
-        store.scatter(plain.names, own, slots, order[:at[0]])
-        store.intercept = intercept
+    if own == NULL:
+        raise MemoryError()
+    try:
+        store.gather(plain.names, width, own, slots)
+        for j in range(width):
+            if slots[j] < 0:
+                new[unnamed] = j
+                unnamed += 1
+        refused = dense_rows(law, plain.array, goals, weights, own, &intercept, new, unnamed, new + width, at)
+        if refused == GOOD:
+            store.scatter(plain.names, width, own, slots, new + width, at[0])
+            store.intercept = intercept
+    finally:
+        free(own)
     return refused
 
 
@@ -171,8 +188,8 @@ def scores(ArenaStore store, X):
     if plain.csr is not None:
         score_sparse(store, plain, result)
     else:
-        own, slots, rows = np.zeros(plain.width), np.empty(plain.width, np.int32), plain.array
-        store.gather(plain.names, own, slots)
+        own, slots, rows = np.zeros(plain.width + 1), np.empty(plain.width + 1, np.int32), plain.array
+        store.gather(plain.names, plain.width, &own[0], &slots[0])
         for i in range(plain.rows):
             if plain.width:
                 score = rows_dot_in_order(&own[0], &rows[i, 0], plain.width, &square) if plain.width <= NARROW \

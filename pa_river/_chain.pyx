@@ -1,15 +1,16 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # cython: binding=False, auto_pickle=False
-"""`PASequence`, compiled: the lattice, Viterbi, the difference of two paths and the step, over a `ChainStore`'s arrays.
+"""What `PASequence` learns, compiled: the difference of two paths and the step, over a `ChainStore`'s arrays.
 
-The maths stands in `chain.py`, `decode.py` and `sequence.py`; here are its loops, in the same order, so that both cores
-break ties alike. The store is the same: one core takes up where the other left off.
+The maths stands in `chain.py` and `sequence.py`; here are its loops, in the same order.
 """
 
-from libc.math cimport INFINITY, fabs, sqrt
+from libc.math cimport fabs, sqrt
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.stdlib cimport free, realloc
-from libc.string cimport memcpy, memset
+from libc.stdlib cimport free
+from libc.string cimport memset
+
+from pa_river._lattice cimport Decoder, roomy
 
 import math
 
@@ -17,28 +18,9 @@ from pa_river import steps
 from pa_river._loops import finite
 
 cdef extern from "_chain.h" nogil:
-    void chain_sum(const double *block, size_t stride, const int32_t *rows, const double *values, size_t n, double *out,
-                   size_t width)
-    void chain_step(const double *before, const double *move, size_t stride, size_t tags, const double *emit, double *out,
-                    size_t width)
-    int32_t chain_origin(const double *before, const double *into, size_t tags, size_t width)
-    int chain_finite(const double *values, size_t n)
     void chain_prefetch(const void *)
 
 cdef double LEAST_SQUARE = 1e-280, LARGEST_SQUARE = 1e280, LEAST_NORM = 1e-140, LARGEST_NORM = 1e140
-
-
-cdef void *roomy(void *held, Py_ssize_t *room, Py_ssize_t wanted, size_t size) except NULL:
-    """Return `held` with room for that many items."""
-    cdef void *more
-    if wanted <= room[0] and held != NULL:
-        return held
-    more = realloc(held, (wanted + wanted // 2 + 16) * size)
-    if more == NULL:
-        raise MemoryError()
-    room[0] = wanted + wanted // 2 + 16
-    return more
-
 
 # The cells of a difference while it is gathered, and the table that finds them.
 ctypedef struct Parts:
@@ -48,168 +30,53 @@ ctypedef struct Parts:
     int shift
 
 
-cdef inline void add_part(Parts *parts, int32_t row, int32_t place, double value) noexcept nogil:
-    """Add to a cell. Its first rounding is its last but where a third part comes to it: that is marked."""
-    cdef uint64_t key = (<uint64_t><unsigned int>row << 32) | <unsigned int>place
-    cdef Py_ssize_t at = (key * <uint64_t>0x9E3779B97F4A7C15) >> parts.shift
-    cdef Cell *cell
-    cdef double total, own
+cdef inline Py_ssize_t seat_of(const Parts *parts, int32_t row, uint64_t move) noexcept nogil:
+    """Where the table has, or will have, the first cell of an emission's or a move's row."""
+    cdef Py_ssize_t at = ((<uint64_t><unsigned int>row << 1 | move) * <uint64_t>0x9E3779B97F4A7C15) >> parts.shift
+    cdef const Cell *cell
     while parts.table[at]:
         cell = &parts.cells[parts.table[at] - 1]
-        if cell.row == row and cell.place == place:
+        if cell.row == row and <uint64_t>(cell.place & 1) == move:
+            return at
+        at = (at + 1) & parts.mask
+    return at
+
+
+cdef inline void add_part(Parts *parts, Py_ssize_t seat, int32_t row, int32_t place, double value) noexcept nogil:
+    """Add to a cell. Its first rounding is its last but where a third part comes to it: that is marked."""
+    cdef int32_t *link = &parts.table[seat]
+    cdef Cell *cell
+    cdef double total, own
+    while link[0]:
+        cell = &parts.cells[link[0] - 1]
+        if cell.place == place:
             cell.inexact |= cell.lost
             total = cell.value + value
             own = total - cell.value
             cell.lost = (cell.value - (total - own)) + (value - own) != 0.0  # NaN where the total is infinite
             cell.value = total
             return
-        at = (at + 1) & parts.mask
+        link = &cell.next
     cell = &parts.cells[parts.count]
-    cell.value, cell.row, cell.place, cell.seat, cell.lost, cell.inexact = value, row, place, <int32_t>at, False, False
+    cell.value, cell.row, cell.place, cell.next, cell.lost, cell.inexact = value, row, place, 0, False, False
+    cell.seat = <int32_t>seat
     parts.count += 1
-    parts.table[at] = <int32_t>parts.count
+    link[0] = <int32_t>parts.count
 
 
-cdef class Loops:
-    """The loops over one store, for the length of a call; a sentence at a time is in hand."""
-
-    def __cinit__(self, store):
-        self.store, self.rows = store, store.rows
+cdef class Loops(Decoder):
+    """The loops that learn."""
 
     def __dealloc__(self):
-        free(self.scores)
-        free(self.mean_move)
-        free(self.best)
-        free(self.path)
         free(self.cells)
         free(self.log)
         free(self.table)
-        free(self.into)
-
-    cdef int bind(self, Py_ssize_t tags, Py_ssize_t rows) except -1:
-        """Make room, and take the addresses of the store's arrays."""
-        cdef double[:, ::1] view
-        self.store.reserve(tags, rows)
-        now, past = self.store.now, self.store.past
-        self.arrays = (now.emit, now.move, None if past is None else (past.emit, past.move))
-        view = now.emit
-        self.emit, self.stride, self.room = &view[0, 0], view.shape[1], view.shape[0]
-        view = now.move
-        self.move = &view[0, 0]
-        self.past_emit = self.past_move = NULL
-        if past is not None:
-            view = past.emit
-            self.past_emit = &view[0, 0]
-            view = past.move
-            self.past_move = &view[0, 0]
-        self.known, self.into_start = len(self.rows), NULL
-        return self.consider(tags)
-
-    cdef int consider(self, Py_ssize_t tags) noexcept:
-        """Decode over the first so many tags, for which there is room."""
-        self.tags, self.width = tags, (tags + 7) // 8 * 8
-        return 0
-
-    cdef int take(self, const int32_t *codes, const double *values, const int64_t *ends, Py_ssize_t tokens) except -1:
-        """Take a sentence in hand; `codes` are rows, or -1 - the place of an unseen name."""
-        self.codes, self.values, self.ends, self.tokens = codes, values, ends, tokens
-        self.scores = <double *>roomy(self.scores, &self.scores_room, tokens * self.width, sizeof(double))
-        self.best = <double *>roomy(self.best, &self.best_room, tokens * self.width, sizeof(double))
-        self.path = <int32_t *>roomy(self.path, &self.path_room, tokens, sizeof(int32_t))
-        return 0
-
-    cdef int emissions(self, const double *block, double *out) except -1:
-        """Sum the rows of each token; `ValueError` if a score is not finite."""
-        cdef Py_ssize_t i, begin = self.ends[0], at, width = self.width
-        for i in range(self.tokens):
-            at = self.ends[i] - begin
-            chain_sum(block, self.stride, self.codes + at, NULL if self.values == NULL else self.values + at,
-                      self.ends[i + 1] - self.ends[i], out + i * width, width)
-        if not chain_finite(out, self.tokens * width):
-            finite(math.nan)  # raises
-        return 0
-
-    cdef int decode(self, const double *start) except -1:
-        """Put the best path by `scores` in `path`; see `decode.best_path`. `start`: what comes before the moves.
-
-        The way forward keeps the best scores only; the way back finds again, for the tags of the path, where they came
-        from.
-        """
-        cdef Py_ssize_t m = self.tokens, k = self.tags, width = self.width, i, c
-        cdef Py_ssize_t stride = self.stride
-        cdef const double *move = start + stride
-        cdef const double *emit = self.scores
-        cdef double *best = self.best
-        cdef double found
-        cdef int32_t at
-        if m == 0 or k == 0:
-            return 0
-        for c in range(width):
-            best[c] = start[c] + emit[c]
-        for i in range(1, m):
-            chain_step(best + (i - 1) * width, move, stride, k, emit + i * width, best + i * width, width)
-        best += (m - 1) * width
-        at, found = 0, best[0]
-        for c in range(1, k):
-            if best[c] > found:
-                at, found = <int32_t>c, best[c]
-        if found - found != 0.0:
-            finite(found)  # raises
-        self.path[m - 1] = at
-        self.turn(start)
-        for i in range(m - 1, 0, -1):
-            best -= width
-            at = chain_origin(best, self.into + at * width, k, width)
-            self.path[i - 1] = at
-        return 0
-
-    cdef int turn(self, const double *start) except -1:
-        """Lay the moves into each tag in a row; nobody comes from beyond the tags."""
-        cdef Py_ssize_t c, p, width = self.width
-        cdef const double *move = start + self.stride
-        if self.into_start == start and self.into_tags == self.tags:
-            return 0
-        self.into = <double *>roomy(self.into, &self.into_room, self.tags * width, sizeof(double))
-        for c in range(self.tags):
-            for p in range(self.tags):
-                self.into[c * width + p] = move[p * self.stride + c]
-            for p in range(self.tags, width):
-                self.into[c * width + p] = -INFINITY
-        self.into_start, self.into_tags = start, self.tags
-        return 0
-
-    cdef int decode_now(self) except -1:
-        """Put the best path by the weights as they are in `path`."""
-        self.emissions(self.emit, self.scores)
-        return self.decode(self.move)
-
-    cdef int prepare_mean(self) except -1:
-        """Work out the moves of the mean, for `decode_mean` until a weight moves."""
-        cdef Py_ssize_t i, n = (self.tags + 1) * self.stride
-        self.mean_move = <double *>roomy(self.mean_move, &self.mean_room, n, sizeof(double))
-        for i in range(n):
-            self.mean_move[i] = self.move[i] - self.past_move[i] / <double>self.examples
-        self.into_start = NULL
-        return 0
-
-    cdef int decode_mean(self) except -1:
-        """Put the best path by the mean of the weights after each of the examples in `path`."""
-        cdef Py_ssize_t i
-        self.emissions(self.emit, self.scores)
-        self.emissions(self.past_emit, self.best)
-        for i in range(self.tokens * self.width):
-            self.scores[i] -= self.best[i] / <double>self.examples
-        return self.decode(self.mean_move)
-
-    cdef list answer(self, list tags):
-        """The tags of `path`; None for each token where there are none."""
-        cdef Py_ssize_t i
-        return [tags[self.path[i]] for i in range(self.tokens)] if tags else [None] * self.tokens
 
     cdef int differ(self, const int32_t *gold, const int32_t *rival) except -1:
         """Fill `cells` with the difference of two paths; see `chain.difference`."""
-        cdef Py_ssize_t i, f, most = 2 * self.tokens, begin = self.ends[0], size = 16
-        cdef int32_t own, other, own_before = 0, other_before = 0
+        cdef Py_ssize_t i, f, seat, most = 2 * self.tokens, begin = self.ends[0], size = 16
+        cdef int32_t row, own, other, own_before = 0, other_before = 0
+        cdef const double *past = self.past_emit
         cdef const int32_t *codes = self.codes
         cdef const double *values = self.values
         cdef Parts parts
@@ -233,14 +100,18 @@ cdef class Loops:
                 for f in range(self.ends[i] - begin, self.ends[i + 1] - begin):
                     if values != NULL:
                         value = values[f]
-                    if self.past_emit != NULL and codes[f] >= 0:
-                        chain_prefetch(self.past_emit + codes[f] * self.stride + own)
-                        chain_prefetch(self.past_emit + codes[f] * self.stride + other)
-                    add_part(&parts, codes[f], 2 * own, value)
-                    add_part(&parts, codes[f], 2 * other, -value)
+                    row = codes[f]
+                    if row < 0:
+                        row = self.place[-1 - row]
+                    elif past != NULL:
+                        chain_prefetch(past + row * self.stride + own)
+                        chain_prefetch(past + row * self.stride + other)
+                    seat = seat_of(&parts, row, 0)
+                    add_part(&parts, seat, row, 2 * own, value)
+                    add_part(&parts, seat, row, 2 * other, -value)
             if own != other or own_before != other_before:
-                add_part(&parts, own_before, 2 * own + 1, 1.0)
-                add_part(&parts, other_before, 2 * other + 1, -1.0)
+                add_part(&parts, seat_of(&parts, own_before, 1), own_before, 2 * own + 1, 1.0)
+                add_part(&parts, seat_of(&parts, other_before, 1), other_before, 2 * other + 1, -1.0)
             own_before, other_before = own + 1, other + 1  # the row of moves from a slot; 0 is the start
         self.count = parts.count
         for i in range(self.count):
@@ -251,6 +122,10 @@ cdef class Loops:
                 self.cells[i].value = self.exact(&self.cells[i], gold, rival)
         return 0
 
+    cdef inline int32_t row_of(self, Py_ssize_t f) noexcept:
+        """The row of a feature in hand; below 0 where it has none."""
+        return self.codes[f] if self.codes[f] >= 0 else self.place[-1 - self.codes[f]]
+
     cdef double exact(self, Cell *cell, const int32_t *gold, const int32_t *rival) except? -1.0:
         """The sum of a cell's parts, rounded once."""
         cdef Py_ssize_t i, f, begin = self.ends[0]
@@ -258,7 +133,7 @@ cdef class Loops:
         for i in range(self.tokens):
             if gold[i] != rival[i] and (gold[i] == cell.place >> 1 or rival[i] == cell.place >> 1):
                 for f in range(self.ends[i] - begin, self.ends[i + 1] - begin):
-                    if self.codes[f] == cell.row:
+                    if self.row_of(f) == cell.row:
                         parts.append(self.values[f] if gold[i] == cell.place >> 1 else -self.values[f])
         try:
             return math.fsum(parts)

@@ -19,3 +19,4 @@ cdef class Coder:
     cdef int read_names(self, object token) except -1
     cdef int add(self, object name, double value) except -1
     cdef int make_room(self, Py_ssize_t features) except -1
+    cdef int32_t[::1] unplaced(self)

@@ -172,6 +172,10 @@ cdef class Coder:
                 self.add(<object>key, value)
         return 1
 
+    cdef int32_t[::1] unplaced(self):
+        """What `_chain.Loops.place` is while no name without a row has got one."""
+        return -1 - np.arange(len(self.names) + 1, dtype=np.int32)
+
     cdef int add(self, object name, double value) except -1:
         """Add a feature for which there is room."""
         cdef PyObject *found = PyDict_GetItemWithError(self.rows, name)

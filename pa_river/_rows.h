@@ -1,4 +1,4 @@
-/* The innermost loop over a row of numbers: w . x and x . x in one pass. */
+/* The innermost loops over rows of numbers: w . x and x . x in one pass, and the step before them too. */
 #ifndef PA_RIVER_ROWS_H
 #define PA_RIVER_ROWS_H
 
@@ -22,30 +22,55 @@ static inline double rows_dot_in_order(const double *w, const double *x, ptrdiff
 typedef double rows_four __attribute__((vector_size(32), aligned(8), may_alias));
 
 #if !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
-__attribute__((target_clones("avx2", "default")))
+#define ROWS_CLONES __attribute__((target_clones("avx2", "default")))
+#else
+#define ROWS_CLONES
 #endif
+
+#define ROWS_SUMS(STEP, REST)                                                       \
+    rows_four dot = {0}, dot_b = {0}, sq = {0}, sq_b = {0};                         \
+    double rest = 0.0, rest_square = 0.0;                                           \
+    ptrdiff_t j = 0;                                                                \
+    for (; j + 8 <= n; j += 8) {                                                    \
+        const rows_four x_a = *(const rows_four *)(x + j), x_b = *(const rows_four *)(x + j + 4); \
+        STEP                                                                        \
+        sq += x_a * x_a;                                                            \
+        sq_b += x_b * x_b;                                                          \
+    }                                                                               \
+    for (; j < n; j++) {                                                            \
+        REST                                                                        \
+        rest += w[j] * x[j];                                                        \
+        rest_square += x[j] * x[j];                                                 \
+    }                                                                               \
+    dot += dot_b;                                                                   \
+    sq += sq_b;                                                                     \
+    *square = rest_square + ((sq[0] + sq[1]) + (sq[2] + sq[3]));                    \
+    return rest + ((dot[0] + dot[1]) + (dot[2] + dot[3]));
+
+ROWS_CLONES
 static double rows_dot(const double *w, const double *x, ptrdiff_t n, double *square) {
-    rows_four dot = {0}, dot_b = {0}, sq = {0}, sq_b = {0};
-    double last = 0.0, last_square = 0.0;
-    ptrdiff_t j = 0;
-    for (; j + 8 <= n; j += 8) {
-        const rows_four x_a = *(const rows_four *)(x + j), x_b = *(const rows_four *)(x + j + 4);
-        dot += *(const rows_four *)(w + j) * x_a;
-        dot_b += *(const rows_four *)(w + j + 4) * x_b;
-        sq += x_a * x_a;
-        sq_b += x_b * x_b;
-    }
-    for (; j < n; j++) {
-        last += w[j] * x[j];
-        last_square += x[j] * x[j];
-    }
-    dot += dot_b;
-    sq += sq_b;
-    *square = last_square + ((sq[0] + sq[1]) + (sq[2] + sq[3]));
-    return last + ((dot[0] + dot[1]) + (dot[2] + dot[3]));
+    ROWS_SUMS(dot += *(const rows_four *)(w + j) * x_a; dot_b += *(const rows_four *)(w + j + 4) * x_b;, )
+}
+
+/* w += tau * last, then as `rows_dot`: while w is in hand, and the next row on its way from memory. */
+ROWS_CLONES
+static double rows_move_dot(double *w, double tau, const double *last, const double *x, ptrdiff_t n, double *square) {
+    ROWS_SUMS(
+        const rows_four w_a = *(const rows_four *)(w + j) + tau * *(const rows_four *)(last + j);
+        const rows_four w_b = *(const rows_four *)(w + j + 4) + tau * *(const rows_four *)(last + j + 4);
+        *(rows_four *)(w + j) = w_a;
+        *(rows_four *)(w + j + 4) = w_b;
+        dot += w_a * x_a;
+        dot_b += w_b * x_b;,
+        w[j] += tau * last[j];)
 }
 #else
 #define rows_dot rows_dot_in_order
+
+static double rows_move_dot(double *w, double tau, const double *last, const double *x, ptrdiff_t n, double *square) {
+    for (ptrdiff_t j = 0; j < n; j++) w[j] += tau * last[j];
+    return rows_dot_in_order(w, x, n, square);
+}
 #endif
 
 #endif

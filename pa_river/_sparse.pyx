@@ -27,7 +27,7 @@ cdef extern from "_columns.h" nogil:
     int columns_read(Columns *, const Arena *, uint64_t seed, const int32_t *column, const double *x, Py_ssize_t n,
                      double *dot)
     Py_ssize_t columns_move(Columns *, const int32_t *column, const double *x, Py_ssize_t n, double tau, double length,
-                            double norm, ColumnNote *note, Py_ssize_t *notes)
+                            double norm, bint ordinary, ColumnNote *note, Py_ssize_t *notes)
     int columns_widen(Columns *, size_t width)
     int columns_settle(Columns *, Arena *, uint64_t seed)
     void columns_close(Columns *)
@@ -36,6 +36,30 @@ cdef double LEAST_SQUARE = 1e-280, LARGEST_SQUARE = 1e280, LEAST_NORM = 1e-140, 
 
 # A table may be far wider than what stands in it, as hashed features are. Beyond this, columns are numbered anew.
 cdef Py_ssize_t WIDE = 1 << 22
+
+
+# What the batch in hand did; kept from one to the next, as fresh pages would cost more than all the rest.
+cdef ColumnNote *log = NULL
+cdef size_t log_room = 0
+cdef size_t LARGE_LOG = 1 << 22
+
+
+cdef int reserve(size_t notes) except -1:
+    global log, log_room
+    cdef void *more
+    if notes > log_room:
+        more = realloc(log, notes * 2 * sizeof(ColumnNote))
+        if more == NULL:
+            raise MemoryError()
+        log, log_room = <ColumnNote *>more, notes * 2
+    return 0
+
+
+cdef void clear() noexcept:
+    global log, log_room
+    if log_room > LARGE_LOG:
+        free(log)
+        log, log_room = NULL, 0
 
 
 cdef class Rows:
@@ -47,8 +71,7 @@ cdef class Rows:
     cdef Columns own  # where the store's columns do not do
     cdef const int64_t[::1] numbers
     cdef ArenaStore store
-    cdef ColumnNote *log
-    cdef size_t notes, room
+    cdef size_t notes
 
     def __cinit__(self, ArenaStore store, Table plain):
         memset(&self.own, 0, sizeof(self.own))
@@ -70,27 +93,17 @@ cdef class Rows:
 
     def __dealloc__(self):
         columns_close(&self.own)
-        free(self.log)
 
     cdef int settle(self) except -1:
         if self.columns == &self.own and columns_settle(&self.own, &self.store.arena, SEED) < 0:
             raise MemoryError("the model has no room for more feature names")
         return 0
 
-    cdef int reserve(self, size_t more) except -1:
-        cdef void *log
-        if self.notes + more > self.room:
-            log = realloc(self.log, (self.notes + more) * 2 * sizeof(ColumnNote))
-            if log == NULL:
-                raise MemoryError()
-            self.log, self.room = <ColumnNote *>log, (self.notes + more) * 2
-        return 0
-
     cdef void undo(self, size_t news) noexcept:
         cdef ColumnNote *note
         while self.notes:
             self.notes -= 1
-            note = &self.log[self.notes]
+            note = &log[self.notes]
             self.columns.weights[note.column] = note.weight
         self.columns.news = news
 
@@ -136,9 +149,9 @@ cdef class Rows:
             intercept = self.store.intercept + tau if law.extra else self.store.intercept
             if not finite(intercept):
                 return INTERCEPT
-            self.reserve(size)
-            moved = columns_move(self.columns, &self.indices[0] + begin, x, size, tau, length,
-                                 0.0 if LEAST_NORM <= norm <= LARGEST_NORM else norm, self.log + self.notes, &notes)
+            reserve(self.notes + size)
+            moved = columns_move(self.columns, &self.indices[0] + begin, x, size, tau, length, norm,
+                                 LEAST_NORM <= norm <= LARGEST_NORM, log + self.notes, &notes)
             self.notes += notes
             if moved == -2:
                 raise MemoryError()
@@ -162,6 +175,7 @@ cdef int learn_sparse(ArenaStore store, const Law *law, Table plain, object goal
         if refused != GOOD:
             rows.undo(news)
             store.intercept = intercept
+        clear()
     return refused
 
 

@@ -42,7 +42,11 @@ cdef Table table(object X):
     """Return X as a table, or None where it is not plain: then the loop of `learn_one` is the way."""
     cdef Table plain = Table.__new__(Table)
     pandas = sys.modules.get("pandas")
-    if pandas is not None and isinstance(X, pandas.DataFrame):
+    if type(X) is np.ndarray:
+        if X.ndim != 2 or not numeric(X.dtype):
+            return None
+        array, plain.names = X, range(X.shape[1])
+    elif pandas is not None and isinstance(X, pandas.DataFrame):
         names = list(X.columns)
         if not all(type(name) is str or type(name) is int for name in names) or len(set(names)) < len(names):
             return None
@@ -63,8 +67,6 @@ cdef Table table(object X):
         plain.csr = (np.ascontiguousarray(matrix.data, np.float64), np.ascontiguousarray(matrix.indices, np.int32),
                      np.ascontiguousarray(matrix.indptr, np.int32))
         return plain
-    elif type(X) is np.ndarray and X.ndim == 2 and numeric(X.dtype):
-        array, plain.names = X, range(X.shape[1])
     else:
         return None
     plain.array = np.ascontiguousarray(array, np.float64)
@@ -105,10 +107,26 @@ cdef object one_by_one(object check, object values):
 
 cdef object signs(object y):
     """+1 for a positive label, -1 for a negative one."""
+    cdef const unsigned char[::1] flags
+    cdef double[::1] result
+    cdef double value
+    cdef Py_ssize_t i
+    if type(y) is np.ndarray and y.ndim == 1 and y.dtype == bool:
+        flags, result = np.ascontiguousarray(y).view(np.uint8), np.empty(len(y))
+        for i in range(flags.shape[0]):
+            result[i] = 1.0 if flags[i] else -1.0
+        return result.base
     array = numbers(y, True)
-    if array is None or not (np.abs(array) * (np.abs(array) - 1.0) == 0.0).all():
-        array = one_by_one(labels.binary, y)
-    return np.where(array == 1.0, 1.0, -1.0)
+    if array is not None:
+        result = np.array(array)  # the caller's own is not ours to write
+        for i in range(result.shape[0]):
+            value = result[i]
+            if value != 1.0 and value != 0.0 and value != -1.0:
+                break
+            result[i] = 1.0 if value == 1.0 else -1.0
+        else:
+            return result.base
+    return np.where(one_by_one(labels.binary, y) == 1.0, 1.0, -1.0)
 
 
 cdef object targets(object y):

@@ -84,21 +84,25 @@ cdef class Places:
     cdef object numbering
     cdef Py_ssize_t rows
     cdef int32_t[::1] of
+    cdef int32_t[::1] codes  # the same for each feature, as far as it was known at the last look
 
-    cdef int update(self, store, list names) except -1:
+    cdef int update(self, store, list names, const int32_t[::1] numbers) except -1:
         """Look up what may have changed since the last time."""
         cdef dict rows = store.rows
         cdef PyObject *found
         cdef int32_t i
+        cdef Py_ssize_t f
         cdef bint anew = self.numbering is not store.numbering
         if anew:
-            self.of = np.empty(len(names), np.int32)
+            self.of, self.codes = np.empty(len(names), np.int32), np.empty(len(numbers), np.int32)
         elif self.rows == len(rows):
             return 0
         for i in range(<int32_t>len(names)):
             if anew or self.of[i] < 0:
                 found = PyDict_GetItemWithError(rows, names[i])
                 self.of[i] = -1 - i if found == NULL else <int32_t>PyLong_AsLong(<object>found)
+        for f in range(numbers.shape[0]):
+            self.codes[f] = self.of[numbers[f]]
         self.numbering, self.rows = store.numbering, len(rows)
         return 0
 
@@ -107,41 +111,23 @@ cdef class Table:
     """Coded sentences with their rows in one store."""
 
     cdef Places places
-    cdef const int32_t[::1] codes
     cdef const double[::1] values
     cdef const int64_t[::1] ends
     cdef const int64_t[::1] bounds
-    cdef int32_t *mapped
-    cdef Py_ssize_t room
 
     def __cinit__(self, sentences, Loops loops):
         if sentences._placed is None:
             sentences._placed = Places()
         self.places = sentences._placed
-        self.places.update(loops.store, sentences.names)
-        self.codes, self.ends, self.bounds = sentences.codes, sentences.ends, sentences.bounds
-        self.values = sentences.values
+        self.places.update(loops.store, sentences.names, sentences.codes)
+        self.ends, self.bounds, self.values = sentences.ends, sentences.bounds, sentences.values
         loops.names, loops.place = sentences.names, &self.places.of[0]
-
-    def __dealloc__(self):
-        free(self.mapped)
 
     cdef int give(self, Loops loops, Py_ssize_t row) except -1:
         """Give `loops` a sentence in hand."""
-        cdef Py_ssize_t tokens = self.bounds[row + 1] - self.bounds[row], f
         cdef const int64_t *ends = &self.ends[self.bounds[row]]
-        cdef Py_ssize_t begin = ends[0], features = ends[tokens] - begin
-        cdef const int32_t *codes = &self.codes[begin]
-        cdef const int32_t *place = loops.place
-        cdef void *more
-        if features > self.room or self.mapped == NULL:
-            more = realloc(self.mapped, (2 * features + 16) * sizeof(int32_t))
-            if more == NULL:
-                raise MemoryError()
-            self.mapped, self.room = <int32_t *>more, 2 * features + 16
-        for f in range(features):
-            self.mapped[f] = place[codes[f]]
-        return loops.take(self.mapped, NULL if self.values is None else &self.values[begin], ends, tokens)
+        cdef const double *values = NULL if self.values is None else &self.values[ends[0]]
+        return loops.take(&self.places.codes[ends[0]], values, ends, self.bounds[row + 1] - self.bounds[row])
 
 
 cdef list predicted(Loops loops, model, list tags):
@@ -164,6 +150,8 @@ def learn(model, tokens, tags, w, bint ask):
     coder.read(tokens)
     gold.read(tags)
     loops.ask(model)
+    place = coder.unplaced()
+    loops.names, loops.place = coder.names, &place[0]
     if ask or weight > 0.0:
         loops.bind(len(model._tags) if ask else len(gold.known), 0)
         loops.take(coder.codes, NULL if coder.ones else coder.values, coder.ends, coder.tokens)
@@ -175,8 +163,6 @@ def learn(model, tokens, tags, w, bint ask):
         if ask and gold.own:
             loops.bind(len(gold.known), 0)
             loops.take(coder.codes, NULL if coder.ones else coder.values, coder.ends, coder.tokens)
-        place = -1 - np.arange(len(coder.names) + 1, dtype=np.int32)
-        loops.names, loops.place = coder.names, &place[0]
         loops.rival(gold.slots)
         loops.learn(model, gold.slots, weight, gold.known)
         model._version += 1
@@ -188,7 +174,10 @@ def predict(model, tokens):
     """`PASequence.predict_one`; see there."""
     cdef Loops loops = Loops(model._store)
     cdef Coder coder = Coder(loops.rows)
+    cdef int32_t[::1] place
     coder.read(tokens)
+    place = coder.unplaced()
+    loops.place = &place[0]
     loops.ask(model)
     loops.bind(len(model._tags), 0)
     loops.take(coder.codes, NULL if coder.ones else coder.values, coder.ends, coder.tokens)
@@ -257,6 +246,5 @@ def learn_many(model, sentences, y, w):
         if isinstance(error, ValueError):
             raise ValueError(f"row {row}: {error}") from error
         raise
-    table.places.rows = len(loops.rows)
     model._version = loops.examples
     model._tags = gold.known

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pa_river.odm import loops
 from pa_river.odm.engine import Engine, Lost
 from pa_river.odm.frozen import PENDING, FrozenEngine
+from pa_river.odm.path import Event
 from pa_river.odm.primal import UNLIMITED, PrimalEngine, pivoted_cholesky
 from pa_river.odm.problem import Problem
 
@@ -20,24 +21,30 @@ Array = NDArray[np.float64]
 #: Features with which margins inside the strip are screened.
 FEATURES = 64
 
+#: Status of a compiled change beside 0, that it is done: rounding has eaten the factors; it does not come to an end.
+_LOST, _UNSETTLED = 1, 2
+
+#: Order of the base from which columns of instances that may come are made before they are asked for.
+LARGE = 1024
+
+#: Columns of the base inverse that are kept for instances that may come, and how many for a small problem.
+COLUMNS, FEW_COLUMNS = 128, 16
+
 #: Values of H that a pass over the margins inside the strip must read before screening pays.
 _WORTH = 60_000
 
 
-class CompiledFrozenEngine(FrozenEngine):
-    """`FrozenEngine` with the lower triangle of B0 only, and with screened margins inside the strip.
+class BorderedEngine(FrozenEngine):
+    """Arrays and bookkeeping of a compiled bordered inverse, whose core keeps the lower triangle of B0 only.
 
-    Screening is exact: with F the features of a partial pivoted Cholesky factor, gamma_i = offset_i + F_i . c(w) up to
-    missed_i |w - w_then|, and |w - w_then| is at most the sum of the lengths of the pivots since. An instance is looked
-    at again only where that does not rule out that it left the strip.
+    Beside `FrozenEngine`'s memory, 8 (64 + 22) (|S| + 64) bytes for columns B0 h that are kept, and for work.
     """
 
+    _core: Any  # the compiled class
+
     def __init__(self, problem: Problem) -> None:
-        self.core: Any = loops.native.FrozenCore(problem.theta)
+        self.core: Any = self._core(problem.theta)
         self._bound: Array | None = None
-        self._marks: frozenset[int] = frozenset()  # slots of the landmarks
-        self._features: tuple[Any, ...] = ()
-        self._weighed = 0  # instances inside the strip when screening was last thought over
         super().__init__(problem)
 
     @property
@@ -57,11 +64,13 @@ class CompiledFrozenEngine(FrozenEngine):
         self.core.k = value
 
     def rebuild(self) -> None:
-        self._unscreen()
         super().rebuild()
-        self.core.take(*self._arrays(), self.n, self.k)
+        self._take(self.n, self.k)
+
+    def _take(self, n: int, k: int) -> None:
+        columns = FEW_COLUMNS if self.problem.capacity < LARGE else COLUMNS
+        self.core.take(*self._arrays(), n, k, columns)
         self._bind()
-        self._screen()
 
     def _arrays(self) -> tuple[Any, ...]:
         return (
@@ -88,21 +97,6 @@ class CompiledFrozenEngine(FrozenEngine):
     def _fill(self, half: Array) -> None:
         self.B[: len(half), : len(half)] = half
 
-    def _change(self, added: Sequence[int], removed: Sequence[int]) -> None:
-        problem, core = self.problem, self.core
-        if self._bound is not problem.H:
-            self._regrow()
-        folds = core.folds
-        status = core.change(added, removed, problem.count)
-        self.pivots, self.sweeps, self.folds = core.pivots, core.sweeps, core.folds
-        if status == loops.native.LOST:
-            raise Lost
-        if status == loops.native.UNSETTLED:
-            self.refit()
-        elif core.folds != folds:
-            self._let_go()
-            self._screen()
-
     def _regrow(self) -> None:
         """Follow the problem to larger arrays."""
         n, k, old = self.n, self.k, self._arrays()
@@ -115,8 +109,82 @@ class CompiledFrozenEngine(FrozenEngine):
         self.small[:], self.of[:], self.comes[:] = old[7], old[8], old[9]
         unset = np.full(self.problem.capacity - len(self.place), -1, np.int64)
         self.place, self.queued = np.append(self.place, unset), np.append(self.queued, unset)
-        self.core.take(*self._arrays(), n, k)
-        self._bind()
+        self._take(n, k)
+
+    def _run(self, call: Any, added: Sequence[int], removed: Sequence[int]) -> Any:
+        """Make a change by a call of the core; return what it returns."""
+        if self._bound is not self.problem.H:
+            self._regrow()
+        folds = self.core.folds
+        found = call(added, removed, self.problem.count)
+        self.pivots, self.sweeps, self.folds = self.core.pivots, self.core.sweeps, self.core.folds
+        if self.core.folds != folds:
+            self._folded()
+        return found
+
+    def _ended(self, status: int) -> None:
+        if status == _LOST:
+            raise Lost
+        if status == _UNSETTLED:
+            self.refit()
+
+    def _folded(self) -> None:
+        self._let_go()
+
+    def fold(self) -> None:
+        self.core.fold()
+        self._folded()
+
+    def correct(self, rest: Array) -> Array:
+        n, k = self.n, self.k
+        result = np.zeros(self.problem.count)
+        if n + k == 0:
+            return result
+        active, comes = np.flatnonzero(self.active[:n]), self.comes[:k]
+        places, slots = self.base[active], self.of[:k][comes]
+        right, own, out = np.zeros(max(n, 1)), np.zeros(PENDING), np.zeros(max(n, 1))
+        right[active], own[:k][comes] = rest[places], rest[slots]
+        pending = self.core.solve(right, own, out)
+        result[places], result[slots] = out[active], pending[comes]
+        return result
+
+
+class CompiledFrozenEngine(BorderedEngine):
+    """`FrozenEngine` with screened margins inside the strip.
+
+    Screening is exact: with F the features of a partial pivoted Cholesky factor, gamma_i = offset_i + F_i . c(w) up to
+    missed_i |w - w_then|, and |w - w_then| is at most the sum of the lengths of the pivots since. An instance is looked
+    at again only where that does not rule out that it left the strip.
+    """
+
+    _core = loops.frozen_core and loops.frozen_core.FrozenCore
+
+    def __init__(self, problem: Problem) -> None:
+        self._marks: frozenset[int] = frozenset()  # slots of the landmarks
+        self._features: tuple[Any, ...] = ()
+        self._weighed = 0  # instances inside the strip when screening was last thought over
+        super().__init__(problem)
+
+    def rebuild(self) -> None:
+        self._unscreen()
+        super().rebuild()
+        self._screen()
+        if self.n >= LARGE:
+            problem = self.problem
+            inside = problem.inside()
+            gamma = problem.H[inside, : problem.count] @ problem.alpha[: problem.count]
+            room = np.minimum(gamma - problem.low, problem.high - gamma)
+            self.core.warm(inside[np.argsort(room, kind="stable")][: COLUMNS // 2].tolist())
+
+    def _change(self, added: Sequence[int], removed: Sequence[int]) -> None:
+        self._ended(self._run(self.core.change, added, removed))
+
+    def _folded(self) -> None:
+        super()._folded()
+        self._screen()
+
+    def _regrow(self) -> None:
+        super()._regrow()
         if self._marks:
             F, corner, chosen, *by_slot = self._features
             more = self.problem.capacity - len(F)
@@ -171,29 +239,34 @@ class CompiledFrozenEngine(FrozenEngine):
         self._unscreen()
         super().forget()
 
-    def fold(self) -> None:
-        self.core.fold()
-        self._let_go()
 
-    def correct(self, rest: Array) -> Array:
-        n, k = self.n, self.k
-        result = np.zeros(self.problem.count)
-        if n + k == 0:
-            return result
-        active, comes = np.flatnonzero(self.active[:n]), self.comes[:k]
-        places, slots = self.base[active], self.of[:k][comes]
-        right, own, out = np.zeros(max(n, 1)), np.zeros(PENDING), np.zeros(max(n, 1))
-        right[active], own[:k][comes] = rest[places], rest[slots]
-        pending = self.core.solve(right, own, out)
-        result[places], result[slots] = out[active], pending[comes]
-        return result
+class CompiledPathEngine(BorderedEngine):
+    """`PathEngine` on a bordered inverse; it looks only at instances that the way left can take to an edge."""
+
+    name = "path"
+    _core = loops.path_core and loops.path_core.PathCore
+
+    def __init__(self, problem: Problem) -> None:
+        self.trace: list[Event] = []  # the breakpoints of the last change
+        super().__init__(problem)
+
+    def _change(self, added: Sequence[int], removed: Sequence[int]) -> None:
+        status, trace = self._run(self.core.follow, added, removed)
+        self.trace = [Event(*event) for event in trace]
+        if status == _UNSETTLED:  # too many events at one point: end-point pivots from the sets it had reached
+            problem = self.problem
+            problem.alpha[: problem.count] = 0.0
+            problem.alpha[: problem.count] = self.correct(self.residual(problem.alpha[: problem.count]))
+            status = self.core.settle()
+            self.pivots, self.sweeps = self.core.pivots, self.core.sweeps
+        self._ended(status)
 
 
 class CompiledPrimalEngine(PrimalEngine):
     """`PrimalEngine` with one triangle of P kept up to date."""
 
     def __init__(self, problem: Problem, limit: int = UNLIMITED) -> None:
-        self.core: Any = loops.native.PrimalCore(problem.theta)
+        self.core: Any = loops.primal_core.PrimalCore(problem.theta)
         self._bound: tuple[Any, ...] = ()
         super().__init__(problem, limit)
 
@@ -207,9 +280,9 @@ class CompiledPrimalEngine(PrimalEngine):
                 self._bind()
         status = core.change(added, removed, problem.count)
         self.pivots, self.sweeps = core.pivots, core.sweeps
-        if status == loops.native.LOST:
+        if status == _LOST:
             raise Lost
-        if status == loops.native.UNSETTLED:
+        if status == _UNSETTLED:
             self.refit()
 
     def _bind(self) -> None:
@@ -248,4 +321,4 @@ def engines(table: dict[str, type[Engine]]) -> dict[str, type[Engine]]:
     """Return the table with the compiled engines in the place of their references, where they were built."""
     if loops.native is None:
         return table
-    return {**table, "frozen": CompiledFrozenEngine, "primal": CompiledPrimalEngine}
+    return {**table, "path": CompiledPathEngine, "frozen": CompiledFrozenEngine, "primal": CompiledPrimalEngine}

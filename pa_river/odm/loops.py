@@ -123,20 +123,20 @@ def smo(H: Array, slots: NDArray[np.int64], y: Array, alpha: Array, C: float, to
     return step + 1 if most else 0
 
 
-def _compiled() -> Any:
+def _compiled(module: str) -> Any:
     wanted = os.environ.get("PA_RIVER_NATIVE", "")
     if wanted == "0":
         return None
     try:
-        return importlib.import_module("pa_river.odm._native")
+        return importlib.import_module(f"pa_river.odm.{module}")
     except ImportError:
         if wanted == "1":
             raise
         return None
 
 
-#: The compiled module, or None: no compiler when this was installed, or `PA_RIVER_NATIVE=0`.
-native = _compiled()
+#: The compiled modules, or None each: no compiler when this was installed, or `PA_RIVER_NATIVE=0`.
+native, frozen_core, path_core, primal_core = map(_compiled, ("_loops", "_frozen", "_path", "_primal"))
 
 if native is not None:
     globals().update({name: getattr(native, name) for name in LOOPS})

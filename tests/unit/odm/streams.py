@@ -22,6 +22,7 @@ ENGINES: dict[str, type] = {
     "path": PathEngine, "pivot": PivotEngine, "frozen": FrozenEngine, "primal": PrimalEngine,
 }
 if loops.native is not None:
+    ENGINES["compiled path"] = compiled.CompiledPathEngine
     ENGINES["compiled frozen"] = compiled.CompiledFrozenEngine
     ENGINES["compiled primal"] = compiled.CompiledPrimalEngine
 
