@@ -16,8 +16,8 @@ LANES = [] if os.name == "nt" else ["-ffp-contract=off"]
 #: What any of them may include; a change in one translates them all anew.
 HEADERS = sorted(str(path) for ending in ("h", "pxd") for path in Path("pa_river").glob(f"*.{ending}"))
 CORE: dict[str, list[str]] = {
-    "_arena": [], "_batch": [], "_chain": LANES, "_codec": [], "_coder": [], "_names": [], "_native": [], "_sparse": [],
-    "_tables": [], "_tagger": [],
+    "_arena": [], "_batch": [], "_chain": LANES, "_codec": [], "_coder": [], "_lattice": LANES, "_names": [],
+    "_native": [], "_sparse": [], "_tables": [], "_tagger": [],
 }
 #: Every compiled module: name, sources, what it includes, flags.
 MODULES = [(f"pa_river.{name}", [f"pa_river/{name}.pyx"], HEADERS, FLAGS + more) for name, more in CORE.items()]

@@ -8,7 +8,7 @@ from typing import Any
 
 from beam_pipelines.arguments import ArgumentError
 from pa_river.state import StateError, unpack
-from pa_river.stream import CellSpec, SnapshotStore, sections
+from pa_river.stream import CellSpec, Snapshot, SnapshotStore, sections
 
 
 def check_fit(spec: CellSpec, stored: bytes, about: str, *, is_meant: bool) -> None:
@@ -46,6 +46,18 @@ def model_of(blob: bytes) -> bytes | None:
         if sections.MODEL in parts:
             return parts[sections.MODEL].open()
     return None
+
+
+class Before:
+    """The snapshots of a bounded run over earlier events, as a job over a broker goes on from them."""
+
+    def __init__(self, path: Path) -> None:
+        self._snapshots = SnapshotStore(path)
+
+    def newest(self, key: str) -> Snapshot | None:
+        """The newest snapshot of a key, or None."""
+        found = self._snapshots.newest(key)
+        return found if found is None or not found.cell else found._replace(cell=warm(found.cell))
 
 
 def warm(cell: bytes) -> bytes:

@@ -29,7 +29,7 @@ from beam_pipelines.serve import Resume, Serve, WriteUnits
 from beam_pipelines.sinks import LINES, SNAPSHOTS
 from beam_pipelines.store import LiveStore
 from beam_pipelines.units import Unit
-from pa_river.stream import CellSpec, SnapshotStore
+from pa_river.stream import CellSpec
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -79,7 +79,10 @@ def spec_of(args: Namespace) -> CellSpec:
     except ValueError as error:
         raise ArgumentError(f"--model: {error}") from None
     return CellSpec(
-        model, label_ttl=args.label_ttl, order=args.order, at_end="snapshot", snapshot_every=args.snapshot_every
+        model, label_ttl=args.label_ttl, idle_ttl=args.idle_ttl, order=args.order, shards=args.shards,
+        at_end="snapshot", snapshot_every=args.snapshot_every,
+        keep_marks=args.idle_ttl is not None,  # or a key that left would come back as its last resume point
+        reader=None if args.warm_start is None else kept.Before(args.warm_start.resolve()),
     )
 
 
@@ -114,18 +117,25 @@ def build(
         partitions = root | "Logs" >> beam.Create(logs, reshuffle=False).with_output_types(Partition)
         records = partitions | "Spread" >> beam.Reshuffle() | "Read" >> read.with_outputs(ReadLog.UNREAD, main="events")
     events = typed(records.events, tuple[str, Batch])
+    if spec.shards is not None:
+        events = events | "ToShards" >> beam.Map(to_shard, spec).with_output_types(tuple[str, Batch])
     waiting: list[tuple[str, Batch]] = [(key, []) for key in store.waiting()]
     if waiting:  # keys that no event may come to, while something of theirs is due: opened, so that a timer is set
         woken = root | "Waiting" >> beam.Create(waiting).with_output_types(tuple[str, Batch])
         events = typed((woken, events) | "All" >> beam.Flatten(), tuple[str, Batch])
-    before = None if args.warm_start is None else SnapshotStore(args.warm_start.resolve())
     within = None if args.until_end else args.save_within
-    serve = Serve(spec, Resume(store, before), save_every=args.save_every, save_within=within)
+    serve = Serve(spec, Resume(store), save_every=args.save_every, save_within=within)
     if args.cells_apart:
         serve = serve.with_resource_hints(min_ram="1MB")  # another environment, and so another worker
     units = events | "Learn" >> serve
     unread = typed(records[ReadLog.UNREAD], Unit)
     (units, unread) | "Units" >> beam.Flatten() | "Write" >> WriteUnits(store, run)
+
+
+def to_shard(element: tuple[str, Batch], spec: CellSpec) -> tuple[str, Batch]:
+    """A key's batch under the engine key that holds the key's cell; a heartbeat as it is."""
+    key, batch = element
+    return (spec.engine_key(key) if batch else key), batch
 
 
 def export(output: Path) -> int:

@@ -17,6 +17,8 @@ from beam_pipelines.sinks import SNAPSHOTS
 
 PROGRAM = "beam_pipelines.live"
 
+_ORDERS = ("arrival", "event_time")
+
 _FOR_EVER = 10 * 365 * 86_400  # seconds
 
 _EXAMPLES = f"""\
@@ -43,7 +45,9 @@ crashed and was read again), the snapshots, and what the job goes on from. Event
 partition: between partitions there is no order.
 
 bounds, for each key: 10,000 open predictions or 4 MB of them (the oldest leaves as an orphan), 1,024 answered ids and
-1,024 offsets of each partition known for duplicates; labels wait for ever unless --label_ttl is given. A record may
+1,024 offsets of each partition known for duplicates; labels wait for ever unless --label_ttl is given, and keys stay
+for ever unless --idle_ttl is; with --order event_time 10,000 events or 4 MB of them wait for their time (over it the
+oldest goes early and is counted as overflow). A record may
 have 4 MB and an event 100,000 values. Partitions added to a topic are read from the next start on.
 
 secrets come from the environment alone: {PREFIX}SASL_PASSWORD sets sasl.password, and so on.
@@ -95,8 +99,15 @@ def build_parser() -> argparse.ArgumentParser:
     add("--label_ttl", metavar="S", type=_seconds,
         help="how long a prediction waits for its label, and a label for its features, in event time (default: for "
         "ever)")
-    add("--idle_ttl", metavar="S", type=_seconds, help="not in this version: a key stays for ever")
-    add("--order", metavar="ORDER", default="arrival", help="arrival: each partition's own (default; no other here)")
+    add("--idle_ttl", metavar="S", type=_seconds,
+        help="after how long without an event, in event time, a key leaves with a last snapshot; its offsets and the "
+        "number of its generation stay, and it comes back as a new model (default: never)")
+    add("--order", metavar="ORDER", default="arrival",
+        help="arrival: each partition's own (default); event_time: by event time, at equal times labels first, then by "
+        "partition and offset, once no partition can bring an earlier event by --lateness and --idle_after; also "
+        "between partitions. What comes later than that is handled at once and counted as out_of_order")
+    add("--shards", metavar="N", type=_count,
+        help="deal the keys into so many engine keys, each with many cells: for many cold keys (default: none)")
     add("--warm_start", metavar="DB", type=Path,
         help="snapshots.db of a bounded run: where keys begin that are new here")
     add = parser.add_argument_group("what to write").add_argument
@@ -135,12 +146,12 @@ def parse(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
             raise ArgumentError(f"--{name} is required")
     if args.resume and args.overwrite:
         raise ArgumentError("--resume or --overwrite, not both")
-    if args.order != "arrival":
-        raise ArgumentError(f"--order {args.order}: not over a broker in this version, whose offsets are marks only "
-                            "(there is arrival)")
-    if args.idle_ttl is not None:
-        raise ArgumentError("--idle_ttl is not in this version of the live job: a key that left must not come back as "
-                            "the older model that DIR holds")
+    if args.order not in _ORDERS:
+        raise ArgumentError(f"--order {args.order}: not over a broker, whose offsets are marks only (there are "
+                            f"{' and '.join(_ORDERS)})")
+    for name in ("idle_ttl", "label_ttl", "shards"):
+        if getattr(args, name) == 0:
+            raise ArgumentError(f"--{name} must be greater than 0")
     if args.runner == "FnApiRunner" and not args.until_end:
         raise ArgumentError("FnApiRunner fires event-time timers after each bundle of an unbounded input: use "
                             "PrismRunner, or --until_end")
@@ -175,9 +186,12 @@ def check_output(args: argparse.Namespace) -> None:
         raise ArgumentError(f"{output} is not empty: give --resume to go on from it or --overwrite to replace it")
     try:
         before = json.loads((output / FINGERPRINT).read_text())
-        changed = sorted(name for name, value in fingerprint(args).items() if before[name] != value)
+        changed = sorted(name for name, value in fingerprint(args).items() if before.get(name) != value)
     except (OSError, ValueError, KeyError, TypeError):
         raise ArgumentError(f"--resume: {output} holds no live job ({FINGERPRINT} cannot be read)") from None
+    if lasting := [name for name in changed if name in ("order", "shards")]:
+        raise ArgumentError(f"--resume: {', '.join(lasting)} cannot change under the cells in {output}: give "
+                            "--overwrite")
     if changed and args.on_change is None:
         raise ArgumentError(f"--resume: {', '.join(changed)} changed since the job in {output} began: give --on_change "
                             "keep, or --overwrite")
@@ -186,7 +200,7 @@ def check_output(args: argparse.Namespace) -> None:
 def fingerprint(args: argparse.Namespace) -> dict[str, Any]:
     """Return what must not change under a folder's models without a word from the user."""
     model = ast.unparse(ast.parse(args.model.strip(), mode="eval"))  # spaces and quotes do not make another model
-    return {"job": "live", "model": model, "order": args.order}
+    return {"job": "live", "model": model, "order": args.order, "shards": args.shards}
 
 
 def write_fingerprint(args: argparse.Namespace) -> None:

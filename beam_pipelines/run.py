@@ -95,8 +95,9 @@ def spec_of(args: Namespace, goes_on: bool) -> CellSpec:
     reader = SnapshotStore(args.output.resolve() / sinks.SNAPSHOTS) if goes_on else None
     spec = CellSpec(
         model, label_ttl=args.label_ttl, idle_ttl=args.idle_ttl, order=args.order, at_end=args.at_end,
-        snapshot_every=args.snapshot_every,
-        on_return="restore" if goes_on else "fresh",
+        snapshot_every=args.snapshot_every, shards=args.shards,
+        lateness=0.0 if args.order == "event_time" else None,  # the source sorts
+        keep_marks=args.idle_ttl is not None,  # or a key that left would come back as the folder knows it
         reader=reader,
     )
     if reader is not None and (snapshot := next(reader.newest_of_all(), None)) is not None:
@@ -106,7 +107,7 @@ def spec_of(args: Namespace, goes_on: bool) -> CellSpec:
 
 def build(root: beam.Pipeline, args: Namespace, spec: CellSpec, reader: sources.Reader, folder: Path) -> None:
     """Add the whole job to a pipeline: sources, cells, sinks."""
-    read = beam.ParDo(sources.ReadEvents(args.input, reader, args.order))
+    read = beam.ParDo(sources.ReadEvents(args.input, reader, args.order, args.shards))
     events = root | beam.Impulse() | "Read" >> read.with_outputs(sources.ReadEvents.REJECTED, main="events")
     learned = learn_keyed(events.events, spec, sinks.placing, args.cells_apart)
     place = beam.Map(_unread).with_output_types(list[tuple[bytes, bytes]])

@@ -29,8 +29,9 @@ def difference(sentence: Sentence, gold: Sequence[int], rival: Sequence[int]) ->
     for phi, own, other in zip(sentence, gold, rival):
         if own != other:
             for name, value in phi.items():
-                parts.setdefault(("emit", own, name), []).append(value)
-                parts.setdefault(("emit", other, name), []).append(-value)
+                if value:
+                    parts.setdefault(("emit", own, name), []).append(value)
+                    parts.setdefault(("emit", other, name), []).append(-value)
         if own != other or gold_before != rival_before:
             parts.setdefault(("move", gold_before, own), []).append(1.0)
             parts.setdefault(("move", rival_before, other), []).append(-1.0)
@@ -283,9 +284,9 @@ class _Moves:
             else:
                 row, slot, self.highest = first + 1, second, max(self.highest, first)
             self.highest = max(self.highest, slot)
-            rows_at, columns_at, moves_at = self._at[kind]
+            rows_at, slots_at, moves_at = self._at[kind]
             rows_at.append(row)
-            columns_at.append(slot)
+            slots_at.append(slot)
             moves_at.append(move)
 
     def onto(self, part: Part) -> Callable[[], None]:

@@ -20,7 +20,8 @@ GIVEN = ["--bootstrap", "nowhere:1", "--topic", "t", "--output", "o"]
         (["--bootstrap", "b:1", "--output", "o"], "--topic is required"),
         ([*GIVEN, "--resume", "--overwrite"], "not both"),
         ([*GIVEN, "--order", "sequence"], "whose offsets are marks only"),
-        ([*GIVEN, "--idle_ttl", "5"], "--idle_ttl is not in this version"),
+        ([*GIVEN, "--idle_ttl", "0"], "--idle_ttl must be greater than 0"),
+        ([*GIVEN, "--shards", "0"], "--shards must be greater than 0"),
         ([*GIVEN, "--save_every", "0"], "--save_every must be a whole number >= 1"),
         ([*GIVEN, "--lateness", "-1"], "--lateness"),
         ([*GIVEN, "--tombstones", "eat"], "--tombstones"),
@@ -57,6 +58,14 @@ def test_another_model_over_the_models_of_a_folder_needs_a_word(tmp_path):
     kept, _ = live_arguments.parse([*given, "--model", "PAClassifier(PA2(0.5))", "--on_change", "keep"])
     live_arguments.check_output(kept)
     assert json.loads((tmp_path / "fingerprint.json").read_text())["model"] == "PAClassifier(PA1(1.0))"
+
+
+@pytest.mark.parametrize("changed", [["--order", "event_time"], ["--shards", "4"]])
+def test_what_lies_in_the_cells_bytes_cannot_change_under_them(tmp_path, changed):
+    given = ["--bootstrap", "b:1", "--topic", "t", "--output", str(tmp_path), "--resume", "--on_change", "keep"]
+    live_arguments.write_fingerprint(live_arguments.parse(given)[0])
+    with pytest.raises(live_arguments.ArgumentError, match=f"{changed[0][2:]} cannot change"):
+        live_arguments.check_output(live_arguments.parse([*given, *changed])[0])
 
 
 @pytest.fixture(scope="module")
