@@ -33,6 +33,7 @@ CREATE TABLE IF NOT EXISTS handled(
 CREATE TABLE IF NOT EXISTS logs(
     source TEXT PRIMARY KEY, incarnation TEXT NOT NULL, highest INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS job(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS rolled_back ON snapshots(key) WHERE reason = 'rollback';
 """
 _VIEWS = {
     "predictions": "key id time prediction score version",
@@ -115,6 +116,10 @@ class LiveStore:
         row = self._kept().execute("SELECT blob FROM cells WHERE key = ?", (key,)).fetchone()
         return None if row is None else row[0]
 
+    def rolled_back(self) -> set[str]:
+        """The keys that have a snapshot of which a model was taken back."""
+        return {key for (key,) in self._kept().execute("SELECT DISTINCT key FROM snapshots WHERE reason = 'rollback'")}
+
     def beat(self) -> int:
         """When the last heartbeat came through the whole job, in wall-clock seconds; 0: never."""
         with closing(_connect(self.path)) as db:
@@ -139,6 +144,11 @@ class LiveStore:
         """(number, key, record) of the first ones stored after that number."""
         query = "SELECT n, key, tag, id, kind, line FROM records WHERE n > ? ORDER BY n LIMIT ?"
         return [(n, key, Record(*fields)) for n, key, *fields in self._kept().execute(query, (number, most))]
+
+    def any_blob(self) -> bytes | None:
+        """What some engine key goes on from; None: there is none yet."""
+        row = self._kept().execute("SELECT blob FROM cells WHERE blob IS NOT NULL LIMIT 1").fetchone()
+        return None if row is None else row[0]
 
     def last(self) -> int:
         """The number of the newest record."""
@@ -173,7 +183,7 @@ class LiveStore:
         if log.end < highest or "" not in (was, log.incarnation) and was != log.incarnation:
             raise ValueError(f"topic {log.topic} was made anew: {log.source} ends at offset {log.end}, and "
                              f"{self.path} knows a log of that name up to {highest}; give --overwrite or another topic")
-        start = offsets.get(log.source, log.first)
+        start = offsets.get(log.source, max(log.first, log.start))
         if start < log.first:
             raise ValueError(f"{log.source} begins at offset {log.first}, and {self.path} must go on from {start}: "
                              "what lies between is gone; give --overwrite to begin anew")
@@ -183,9 +193,10 @@ class LiveStore:
     def _put_records(self, db: sqlite3.Connection, unit: Unit) -> None:
         insert = "INSERT INTO records(tag, key, id, kind, line) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
         for made in unit.records:
-            if db.execute(insert, (made.tag, unit.key, *made[1:])).rowcount:
+            key = made.key or unit.key
+            if db.execute(insert, (made.tag, key, made.id, made.kind, made.line)).rowcount:
                 continue
-            where = (unit.key, made.id, made.kind)
+            where = (key, made.id, made.kind)
             (line,) = db.execute("SELECT line FROM records WHERE key = ? AND id = ? AND kind = ?", where).fetchone()
             if line != made.line:
                 db.execute("INSERT INTO job VALUES ('conflicts', 1) ON CONFLICT DO UPDATE SET value = value + 1")

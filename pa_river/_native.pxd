@@ -9,7 +9,7 @@ cdef class ScoreCore:
     cdef object store
     cdef ArenaStore arena  # the store, if it is one
     cdef public int64_t _version
-    cdef public object rule
+    cdef object chosen  # the rule, checked
 
     cdef int move(self, ArenaStore store, object x, double loss, double sign, double weight) except -1
     cdef object width(self)

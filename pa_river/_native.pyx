@@ -67,8 +67,16 @@ cdef class ScoreCore:
         self.store = store
         self.arena = store if type(store) is ArenaStore else None
 
+    @property
+    def rule(self):
+        return self.chosen
+
+    @rule.setter
+    def rule(self, rule):
+        self.chosen = steps.require(type(self).__name__, rule)
+
     def __getstate__(self):
-        return {**self.__dict__, "_store": self.store, "_version": self._version, "rule": self.rule}
+        return {**self.__dict__, "_store": self.store, "_version": self._version, "rule": self.chosen}
 
     def __setstate__(self, state):
         rest = dict(state)
@@ -94,7 +102,7 @@ cdef class ScoreCore:
     cdef int move(self, ArenaStore store, object x, double loss, double sign, double weight) except -1:
         """Take the step for a broken constraint along sign * x, the record in hand."""
         cdef uint64_t stamp = store.stamp()
-        cdef double norm = store.length_of_seen(), length = length_by(self.rule, loss, norm, weight)
+        cdef double norm = store.length_of_seen(), length = length_by(self.chosen, loss, norm, weight)
         if length > 0.0:
             if store.stamp() != stamp:  # a rule of the user's own asked a model something: x is no longer in hand
                 store.measure(x)
@@ -106,7 +114,7 @@ cdef class ScoreCore:
         """Learn the rows of X in order, all or nothing; see `learner.PALearner.learn_many`."""
         cdef int64_t counted = -1
         if self.arena is not None:
-            counted = _batch.learn(self.arena, self.rule, self.width(), X, y, w)
+            counted = _batch.learn(self.arena, self.chosen, self.width(), X, y, w)
         if counted < 0:
             super().learn_many(X, y, w)
         else:

@@ -107,14 +107,19 @@ def pandas_frame(X: Any) -> Any:
     return X if pandas is not None and isinstance(X, pandas.DataFrame) else None
 
 
+def require_distinct(frame: Any) -> None:
+    """`ValueError` if two columns of a frame have the same name."""
+    doubled = frame.columns[frame.columns.duplicated()]
+    if len(doubled):
+        raise ValueError(f"the column {doubled[0]!r} appears twice")
+
+
 def _dense(X: Any) -> tuple[npt.NDArray[np.float64], Sequence[Name]] | None:
     """Return X as floats with the names of its columns, if it is a dense table of plain numbers; else None."""
     frame = pandas_frame(X)
     if frame is not None:
-        doubled = frame.columns[frame.columns.duplicated()]
-        if len(doubled):
-            raise ValueError(f"the column {doubled[0]!r} appears twice")
-        if not all(map(_plain, frame.dtypes)) or not frame.shape[1]:
+        require_distinct(frame)
+        if not all(map(_plain, frame.dtypes)):
             return None
         return frame.to_numpy(np.float64), list(map(name_of, frame.columns))
     if hasattr(X, "tocsr"):

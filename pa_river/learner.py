@@ -196,7 +196,7 @@ class Learner(abc.ABC, Generic[S]):
 class PALearner(Learner[S]):
     """Find the constraint that an example breaks, move along it by the step rule's length."""
 
-    rule: steps.StepRule | None
+    rule = steps.Chosen()
 
     @abc.abstractmethod
     def _violation(self, phi: Any, y: Any, scores: S) -> Violation | None:
@@ -220,9 +220,8 @@ class ScoreLearner(PALearner[float]):
         kernel: Kernel | None = None, budget: Budget | None = None,
     ):
         owner = type(self).__name__
-        _validate.require_instance(owner, "rule", rule, steps.StepRule, "PA(), PA1(C) or PA2(C)")
-        support.check(owner, kernel, budget)
         self.rule = rule
+        support.check(owner, kernel, budget)
         self.learn_intercept = _validate.require_bool(owner, "learn_intercept", learn_intercept)
         self.kernel = kernel
         self.budget = budget

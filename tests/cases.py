@@ -5,11 +5,13 @@ A model joins by its line in ALL; `tests/unit/test_cases.py` fails if a public l
 
 from __future__ import annotations
 
+import decimal
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import pandas
 from hypothesis import strategies as st
 from river import base
 
@@ -85,7 +87,7 @@ def by_rule(
     return [Case(f"{name} {rule}", lambda make=make: build(make()), x, y, **more) for rule, make in RULES.items()]
 
 
-NOT_A_LABEL = (None, float("nan"), ["spam"], ("a", None))
+NOT_A_LABEL = (None, float("nan"), decimal.Decimal("nan"), complex("nan"), pandas.NA, pandas.NaT, ["spam"], ("a", None))
 
 
 def unit_cost(y: Any, r: Any) -> float:

@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 #: Sweeps of end-point pivoting before a globalised Newton method takes over; one or two are usual.
 SWEEPS = 30
 
-#: Pivots between two looks at the accuracy of the factors.
+#: Pivots between two looks at the accuracy of the factors, at least: each costs two passes over H.
 CHECK_EVERY = 256
 
 
@@ -76,7 +76,7 @@ class Engine(abc.ABC):
         except (Lost, np.linalg.LinAlgError):
             self.problem.side[list(removed)] = GONE
             self.refit()
-        if self.pivots - self._checked >= CHECK_EVERY:
+        if self.pivots - self._checked >= max(CHECK_EVERY, self.problem.count // 4):
             self._checked = self.pivots
             self._maintain()
         if release:

@@ -257,6 +257,13 @@ class CellState:
             self.clear()
             self.marks, self.waiting, self.left = marks, waiting, found.generation
 
+    def serve(self, found: Snapshot) -> None:
+        """Another model, as a later version than the present one."""
+        if not self.live:
+            self.touch()
+        self.model.replace(found.model)
+        self.parent, self.version = self.version, found.version
+
     def clear(self) -> None:
         """Nothing is left; the next event begins a new generation."""
         self.clock = self.last = -INF

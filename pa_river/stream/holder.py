@@ -290,6 +290,12 @@ class Holder:
         self._cells[snapshot.key] = cell
         self._fresh.add(snapshot.key)
 
+    def put_model(self, key: str, snapshot: Snapshot) -> None:
+        """Let a key that has a cell here serve a snapshot's model, as the version that it has there; only that."""
+        cell = self._cells.get(key) or self._wake(key)
+        cell.serve(snapshot)
+        self._fresh.add(key)
+
     def _look(self, name: str) -> Cell | None:
         """A key's cell, for reading: one that is asleep stays so."""
         if name in self._asleep:

@@ -405,6 +405,14 @@ def test_a_batch_that_fails_late_is_undone_to_the_byte(before, batch, average):
         assert pa_river.dumps(model) == pa_river.dumps(trained([*before, *batch], cost=cost, average=average))
 
 
+def test_a_batch_of_steps_answers_as_a_batch_of_predictions_does():
+    X, y = [["a", "b"], ["a"], []], [["A", "B"], ["B"], []]
+    model, looped = PASequence(PA()), PASequence(PA())
+    assert model.step_many(X, y) == [looped.step(tokens, tags) for tokens, tags in zip(X, y)]
+    assert model.weights == looped.weights
+    assert type(model.step_many(X, y)) is type(model.predict_many(X)) is list
+
+
 def test_a_batch_names_the_row():
     model = PASequence()
     with pytest.raises(ValueError, match="row 1: token 0.*'x'"):
