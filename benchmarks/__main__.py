@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 #: A benchmark joins by its module's `BENCHMARKS`: name -> function(turns) -> rows.
-MODULES = ("online", "batches", "states", "kernels")
+MODULES = ("online", "batches", "states", "kernels", "odm")
 
 
 def found() -> dict[str, Callable[[int], list[measure.Row]]]:
