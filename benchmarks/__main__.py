@@ -18,7 +18,9 @@ from pathlib import Path  # noqa: E402
 from benchmarks import costs  # noqa: E402
 
 #: A benchmark joins by its module's `BENCHMARKS`: name -> function(turns) -> rows.
-MODULES = ("online", "streams", "batches", "labels", "states", "costs", "kernels", "sequences")
+MODULES = (
+    "online", "streams", "batches", "labels", "states", "costs", "kernels", "sequences", "odm",
+)
 
 
 def found() -> dict[str, Callable[[int], list[measure.Row]]]:
