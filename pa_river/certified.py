@@ -17,6 +17,7 @@ from pa_river.learner import ScoreLearner
 from pa_river.multilabel import PAMultilabel
 from pa_river.prototypes import PALabelLearner
 from pa_river.regression import PARegressor
+from pa_river.scaled import ScaledPA
 from pa_river.terms import Features, Violation
 from pa_river.uniclass import AnomalyDetector, PAUniclass
 
@@ -100,6 +101,8 @@ class Certified(base.Wrapper, base.Estimator):
         return object.__new__(chosen)
 
     def __init__(self, model: Any, u: Any = None):
+        if isinstance(model, ScaledPA):
+            raise ValueError("Certified(model=...) must see features as they come: no bound holds for a moving scale")
         if not isinstance(model, (ScoreLearner, PALabelLearner, PAUniclass)):
             raise ValueError(f"Certified(model=...) must be a Passive-Aggressive learner, got {type(model).__name__}")
         if model.budget is not None and model.budget.size < math.inf:
