@@ -3,6 +3,7 @@
     python3 develop.py run [ARGUMENTS]    the main job (arguments go to beam_pipelines.run)
     python3 develop.py test               lint, types, and every test but the slow ones, with a floor of coverage
     python3 develop.py integration        the tests on a real runner and broker (Go, a JDK and Maven must be there)
+    python3 develop.py slow               the tests that take minutes and need no runner
     python3 develop.py proof              20 kills under 400,000 events; writes docs/proof/crashes.json
     python3 develop.py sanitize           a fuzz of the compiled core under AddressSanitizer (needs gcc)
     python3 develop.py lint | types | unit
@@ -56,8 +57,13 @@ def environment(extra: str) -> Path:
 
 
 def python(extra: str, *arguments: str) -> int:
-    """Run the environment's Python in the project's folder."""
-    return subprocess.run([environment(extra), *arguments], cwd=ROOT).returncode
+    """Run the environment's Python in the project's folder; interrupted, wait for it to tidy up."""
+    process = subprocess.Popen([environment(extra), *arguments], cwd=ROOT)
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:  # the terminal, or `timeout`, has sent it to the child too
+            continue
 
 
 def run(rest: list[str]) -> int:
@@ -79,7 +85,13 @@ def unit(rest: list[str]) -> int:
 
 
 def integration(rest: list[str]) -> int:
-    return python("test", "-m", "pytest", "-m", "slow", *rest)
+    """Bring Prism and the broker first, so that what is missing is said in one line."""
+    return python("test", "-m", "tests.integration.tools") or python(
+        "test", "-m", "pytest", "tests/integration", "-m", "slow", "--durations=0", "--durations-min=1", *rest)
+
+
+def slow(rest: list[str]) -> int:
+    return python("test", "-m", "pytest", "-m", "slow", "--ignore", "tests/integration", *rest)
 
 
 def proof(rest: list[str]) -> int:
@@ -108,7 +120,7 @@ def test(rest: list[str]) -> int:
 
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
-    "run": run, "test": test, "lint": lint, "types": types, "unit": unit, "integration": integration,
+    "run": run, "test": test, "lint": lint, "types": types, "unit": unit, "integration": integration, "slow": slow,
     "proof": proof, "sanitize": sanitize,
 }
 

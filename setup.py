@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import sys
+from pathlib import Path
 
 from setuptools import Extension, setup
 
@@ -10,13 +11,15 @@ from setuptools import Extension, setup
 FLAGS = ["/O2"] if os.name == "nt" else ["-O3", "-fno-math-errno"]
 # Kernel rows of the margin distribution machine may be summed in any order, which lets them use wide registers.
 ANY_ORDER = [] if os.name == "nt" else ["-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math"]
-HEADERS = ["pa_river/_arena.h", "pa_river/_arena.pxd", "pa_river/_native.pxd", "pa_river/_rows.h"]
+# The loops over tags come in several widths of register, which must not differ by a bit: no multiply-and-add in one.
+LANES = [] if os.name == "nt" else ["-ffp-contract=off"]
+#: What any of them may include; a change in one translates them all anew.
+HEADERS = sorted(str(path) for ending in ("h", "pxd") for path in Path("pa_river").glob(f"*.{ending}"))
+CORE = sorted(path.stem for path in Path("pa_river").glob("*.pyx"))
 #: Every compiled module: name, sources, what it includes, flags.
 MODULES = [
-    ("pa_river._arena", ["pa_river/_arena.pyx"], HEADERS, FLAGS),
-    ("pa_river._batch", ["pa_river/_batch.pyx"], HEADERS, FLAGS),
-    ("pa_river._codec", ["pa_river/_codec.pyx"], HEADERS, FLAGS),
-    ("pa_river._native", ["pa_river/_native.pyx"], HEADERS, FLAGS),
+    (f"pa_river.{name}", [f"pa_river/{name}.pyx"], HEADERS, FLAGS + (LANES if name in ("_chain", "_lattice") else []))
+    for name in CORE
 ]
 if importlib.util.find_spec("scipy") is not None:  # its declarations of BLAS are needed to translate
     ODM_HEADERS = [f"pa_river/odm/{name}" for name in ("_border.pxd", "_frozen.pxd", "_symm.h")]

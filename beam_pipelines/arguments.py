@@ -19,7 +19,7 @@ from beam_pipelines.jobs import JOBS
 PROGRAM = "beam_pipelines.run"
 FINGERPRINT = "fingerprint.json"
 
-_ORDERS = ("arrival", "sequence")
+_ORDERS = ("arrival", "sequence", "event_time")
 
 _EXAMPLES = """\
 examples:
@@ -38,7 +38,9 @@ examples:
 
 bounds, for each key: 10,000 open predictions or 4 MB of them (the oldest leaves as an orphan), 1,024 answered ids
 known for duplicates; labels wait for ever and keys stay for ever unless --label_ttl and --idle_ttl are given. A
-line may have 4 MB and an event 100,000 values. --order sequence holds the text of the inputs in memory to sort them.
+line may have 4 MB and an event 100,000 values. --order sequence and event_time hold the text of the inputs in memory
+to sort them; under event_time, up to 10,000 events or 4 MB of one time wait in a key for each other (over it the
+oldest goes early, counted as overflow).
 
 exit code: 0 done (also with rejected records), 1 the run failed, 2 wrong arguments.
 Any other option goes to Beam as it is, for example --runner PrismRunner --prism_location ./prism.
@@ -73,7 +75,8 @@ def build_parser() -> argparse.ArgumentParser:
         "empty cell is absent; COLUMN:text keeps numbers as text")
     add("--order", metavar="ORDER",
         help="arrival: as the lines come (default); sequence: sorted by time, labels first, and learned in that order "
-        "whatever the runner does (the jobs' default)")
+        "whatever the runner does (the jobs' default); event_time: sorted so, too, but at equal times by the events' "
+        "own source, seq and id, so that the order of the lines does not matter")
     add = parser.add_argument_group("what to learn").add_argument
     add("--model", metavar="EXPR",
         help="calls, |, +, literals; names of pa_river, then of River (default: PAClassifier(PA1(1.0)))")
@@ -84,7 +87,9 @@ def build_parser() -> argparse.ArgumentParser:
         help="after how long without an event a key's model is let go (default: never)")
     add("--detector", metavar="EXPR", help="a drift detector (not in this version)")
     add("--action", metavar="NAME", default="none", help="what an alarm does: none (no other in this version)")
-    add("--shards", metavar="N", type=int, help="engine keys that share the keys (not in this version)")
+    add("--shards", metavar="N", type=_count,
+        help="deal the keys into so many engine keys, each with many cells: for many cold keys on a runner that keeps "
+        "its state elsewhere (default: none; no result depends on it)")
     where = parser.add_argument_group("what to write")
     add = where.add_argument
     add("--output", metavar="DIR", type=Path,
@@ -104,6 +109,9 @@ def build_parser() -> argparse.ArgumentParser:
     add("--no_report", action="store_true", help="leave out report.html")
     parser.add_argument("--runner", metavar="NAME", default="FnApiRunner",
                         help="a Beam runner, by name (default: FnApiRunner, in this process)")
+    parser.add_argument("--cells_apart", action="store_true",
+                        help="ask the runner for a worker of the cells' own, apart from source and sink: two processes "
+                        "where workers are processes (--environment_type EXTERNAL)")
     parser.add_argument("--verbose", action="store_true", help="also print the runner's log of what failed")
     return parser
 
@@ -122,9 +130,6 @@ def parse(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
         raise ArgumentError("--output is required")
     if args.on_change and not args.resume:
         raise ArgumentError("--on_change needs --resume")
-    if args.resume and args.idle_ttl is not None:
-        # A key that left within the run would come back as the older model that the folder holds.
-        raise ArgumentError("--resume with --idle_ttl is not in this version")
     _check_later(args)
     if args.job is not None:
         if args.columns is not None:
@@ -143,13 +148,11 @@ def parse(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
 def _check_later(args: argparse.Namespace) -> None:
     """Refuse what the contract names and this version does not have: a flag must not be taken and ignored."""
     if args.order is not None and args.order not in _ORDERS:
-        if args.order == "event_time":
-            raise ArgumentError("--order event_time is not in this version: arrival and sequence are")
         raise ArgumentError(f"--order {args.order}: no such order (there are {', '.join(_ORDERS)})")
     if args.detector is not None or args.action != "none":
         raise ArgumentError("--detector and --action are not in this version")
-    if args.shards is not None:
-        raise ArgumentError("--shards is not in this version")
+    if args.shards == 0:
+        raise ArgumentError("--shards must be a whole number >= 1, got 0")
 
 
 def _check_beam(runner: str, beam_args: Sequence[str]) -> None:

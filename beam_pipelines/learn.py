@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -14,12 +15,13 @@ from apache_beam.transforms.window import GlobalWindow, GlobalWindows
 from apache_beam.typehints.native_type_compatibility import convert_to_beam_type
 from apache_beam.utils.timestamp import Timestamp
 
+from beam_pipelines import apart  # noqa: F401  (wherever these DoFns are unpickled)
 from beam_pipelines.coders import CellCoder, Live
 from pa_river import stream
 from pa_river.stream import OUTPUTS, CellSpec, Event, Holder, Output, Rejected
 
 NAMESPACE = "pa_river"  # of Beam's metrics
-COUNTED = ("duplicates", "gaps", "overflow", "too_old")
+COUNTED = ("duplicates", "gaps", "out_of_order", "overflow", "too_old")
 
 TAGS = tuple(output.tag for output in OUTPUTS)
 
@@ -33,9 +35,12 @@ Batch = list[tuple[int, Event]]
 # Runners that have no state or no timers for Python: a pipeline on them would fail late, or lose what timers bring.
 _WITHOUT_STATE = ("DaskRunner", "RayRunner")
 
+#: Threads that Prism may run Go code on, at least: each of the eight bundles that it runs at once may spin (Beam 2.77).
+_PRISM_THREADS = 16
+
 
 class LearnPerKeyFn(beam.DoFn):
-    """(key, [(position, Event), ...]) -> the outputs of that key's cell, tagged: wiring only.
+    """(engine key, [(position, Event), ...]) -> the outputs of its cells, tagged: wiring only.
 
     One cell of state a key, read once and always written: Beam keeps the live holder for the rest of the bundle and
     encodes it once. A bounded input arms one timer a key, at the end of the window: it fires when all input is in,
@@ -142,8 +147,8 @@ class LearnPerKey(beam.PTransform):
     model
         The estimator that each key starts from; it is copied, never trained itself.
     options
-        Those of `pa_river.stream.CellSpec`: label_ttl, idle_ttl, order, shards, detector, action, at_end, on_return,
-        dedupe_size ... `ValueError` in words when the transform is built.
+        Those of `pa_river.stream.CellSpec`: label_ttl, idle_ttl, order, lateness, shards, detector, action, at_end,
+        on_return, dedupe_size ... `ValueError` in words when the transform is built.
 
     Notes
     -----
@@ -170,18 +175,23 @@ class LearnPerKey(beam.PTransform):
         self._spec = CellSpec(model, **options)
 
     def expand(self, events: Any) -> Learned:
-        keyed = events | "ToKey" >> beam.ParDo(_KeyFn()).with_outputs(Rejected.tag, main="keyed")
+        keyed = events | "ToKey" >> beam.ParDo(_KeyFn(self._spec.shards)).with_outputs(Rejected.tag, main="keyed")
         learned = learn_keyed(keyed.keyed, self._spec)
         refused = typed(keyed[Rejected.tag], Rejected)
         return learned._replace(rejected=(learned.rejected, refused) | "Rejected" >> beam.Flatten())
 
 
-def learn_keyed(keyed: Any, spec: CellSpec, placing: Placing | None = None) -> Learned:
-    """Run the cells over PCollection[(key, Batch)]; with `placing`, emit lists of what it makes of each record."""
+def learn_keyed(keyed: Any, spec: CellSpec, placing: Placing | None = None, is_apart: bool = False) -> Learned:
+    """Run the cells over PCollection[(key, Batch)]; with `placing`, emit lists of what it makes of each record.
+
+    `is_apart` asks the runner for another environment than the rest of the job has, and so for another worker.
+    """
     check_runner(keyed)
     bounded = keyed.is_bounded
-    fn = LearnPerKeyFn(spec, bounded, placing)
-    outputs = typed(keyed, tuple[str, Batch]) | "Learn" >> beam.ParDo(fn).with_outputs(*TAGS)
+    learn = beam.ParDo(LearnPerKeyFn(spec, bounded, placing))
+    if is_apart:
+        learn = learn.with_resource_hints(min_ram="1MB")
+    outputs = typed(keyed, tuple[str, Batch]) | "Learn" >> learn.with_outputs(*TAGS)
     kinds = [record if placing is None else list[tuple[bytes, bytes]] for record in OUTPUTS]
     return Learned(*(typed(outputs[tag], kind) for tag, kind in zip(TAGS, kinds, strict=True)))
 
@@ -206,14 +216,20 @@ def check_runner(events: Any) -> None:
         # Prism splits a slow bundle of a stateful stage inside a key, whose halves then run at once and overwrite each
         # other's state (Beam 2.77, measured: updates lost). This experiment is its own switch for that.
         events.pipeline.options.view_as(DebugOptions).add_experiment("prism_disable_sdf_split")
+        # It waits for some bundles by asking again and again; with as many threads as cores, on one core none is left
+        # to bring what it waits for (measured: the job stands still). A Prism started from here inherits this.
+        os.environ.setdefault("GOMAXPROCS", str(max(_PRISM_THREADS, os.cpu_count() or 1)))
 
 
 class _KeyFn(beam.DoFn):
-    """Event -> (key, [(0, Event)]), its key canonical text; an event that is none becomes a rejected record."""
+    """Event -> (engine key, [(0, Event)]), its key canonical text; what is no event becomes a rejected record."""
+
+    def __init__(self, shards: int | None):
+        self._shards = shards
 
     def process(self, element: Event) -> Iterator[Any]:
         event = element if type(element.key) is str else stream.event_from(element._asdict())
         if isinstance(event, Rejected):
             yield beam.pvalue.TaggedOutput(Rejected.tag, event)
         else:
-            yield event.key, [(0, event)]
+            yield stream.engine_key(event.key, self._shards), [(0, event)]

@@ -17,19 +17,19 @@ from beam_pipelines import _quiet  # noqa: F401  isort: skip  (before Beam: it s
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from beam_pipelines import live_arguments, options
+from beam_pipelines import kept, live_arguments, options
 from beam_pipelines.arguments import ArgumentError
 from beam_pipelines.broker import Broker, Partition
 from beam_pipelines.kafka import ReadLog, ReadLogToItsEnd
 from beam_pipelines.kafka_java import ReadByJava
-from beam_pipelines.kafka_sink import Publisher
+from beam_pipelines.kafka_sink import Publisher, Publishing
 from beam_pipelines.learn import Batch, typed
 from beam_pipelines.live_arguments import PROGRAM
 from beam_pipelines.serve import Resume, Serve, WriteUnits
 from beam_pipelines.sinks import LINES, SNAPSHOTS
 from beam_pipelines.store import LiveStore
 from beam_pipelines.units import Unit
-from pa_river.stream import CellSpec, SnapshotStore
+from pa_river.stream import CellSpec
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,9 +40,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             return export(args.output)
         live_arguments.check_output(args)
         spec = spec_of(args)
+        if args.warm_start is not None:
+            kept.check_warm(spec, args.warm_start, is_meant=args.on_change is not None)
         broker = live_arguments.broker_of(args)
         root = beam.Pipeline(options=PipelineOptions(beam_args))
-        logs = broker.partitions(args.topic)
+        logs = broker.partitions(args.topic, args.since)
         args.output.mkdir(parents=True, exist_ok=True)
     except (ArgumentError, ValueError, OSError, ImportError) as error:
         return _fail(error, 2)
@@ -50,13 +52,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with _alone(args.output), _runner_log(args.verbose):
             try:
-                store, run, logs = begin(args, logs)
+                store, run, logs = begin(args, spec, logs)
                 build(root, args, spec, broker, store, run, logs)
+                publisher = None if args.publish is None else Publisher(broker, args.publish, LiveStore(store.path))
+                if publisher is not None:
+                    publisher.open()
             except (ArgumentError, ValueError) as error:
                 return _fail(error, 2)
             beats = not args.until_end and args.expansion_service is None
             watch = Watch(store, args.stall if beats else None)
-            with watch:
+            with Publishing(publisher), watch:
                 root.run().wait_until_finish()
     except KeyboardInterrupt:
         if watch is not None and watch.has_stalled:
@@ -74,18 +79,27 @@ def spec_of(args: Namespace) -> CellSpec:
     except ValueError as error:
         raise ArgumentError(f"--model: {error}") from None
     return CellSpec(
-        model, label_ttl=args.label_ttl, order=args.order, at_end="snapshot", snapshot_every=args.snapshot_every
+        model, label_ttl=args.label_ttl, idle_ttl=args.idle_ttl, order=args.order, shards=args.shards,
+        at_end="snapshot", snapshot_every=args.snapshot_every,
+        keep_marks=args.idle_ttl is not None,  # or a key that left would come back as its last resume point
+        reader=None if args.warm_start is None else kept.Before(args.warm_start.resolve()),
     )
 
 
-def begin(args: Namespace, logs: list[Partition]) -> tuple[LiveStore, int, list[Partition]]:
-    """Open what DIR holds, or begin it; the number of this run, and the logs from where each is read on."""
+def begin(args: Namespace, spec: CellSpec, logs: list[Partition]) -> tuple[LiveStore, int, list[Partition]]:
+    """Open what DIR holds, or begin it; the number of this run, and the logs from where each is read on.
+
+    `ArgumentError` if what it holds cannot go on so.
+    """
     path = args.output.resolve() / SNAPSHOTS
     if args.overwrite:
         for name in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
             name.unlink(missing_ok=True)
     store = LiveStore(path, args.keep)
     run, logs = store.begin(logs)
+    if (blob := store.any_blob()) is not None and (model := kept.model_of(blob)) is not None:
+        kept.check_fit(spec, model, f"--resume: {args.output}", is_meant=args.on_change is not None)
+    store.close()
     live_arguments.write_fingerprint(args)
     return store, run, logs
 
@@ -103,19 +117,25 @@ def build(
         partitions = root | "Logs" >> beam.Create(logs, reshuffle=False).with_output_types(Partition)
         records = partitions | "Spread" >> beam.Reshuffle() | "Read" >> read.with_outputs(ReadLog.UNREAD, main="events")
     events = typed(records.events, tuple[str, Batch])
+    if spec.shards is not None:
+        events = events | "ToShards" >> beam.Map(to_shard, spec).with_output_types(tuple[str, Batch])
     waiting: list[tuple[str, Batch]] = [(key, []) for key in store.waiting()]
     if waiting:  # keys that no event may come to, while something of theirs is due: opened, so that a timer is set
         woken = root | "Waiting" >> beam.Create(waiting).with_output_types(tuple[str, Batch])
         events = typed((woken, events) | "All" >> beam.Flatten(), tuple[str, Batch])
-    warm = None if args.warm_start is None else SnapshotStore(args.warm_start.resolve())
     within = None if args.until_end else args.save_within
-    serve = Serve(spec, Resume(store, warm), save_every=args.save_every, save_within=within)
+    serve = Serve(spec, Resume(store), save_every=args.save_every, save_within=within)
     if args.cells_apart:
         serve = serve.with_resource_hints(min_ram="1MB")  # another environment, and so another worker
     units = events | "Learn" >> serve
     unread = typed(records[ReadLog.UNREAD], Unit)
-    publisher = None if args.publish is None else Publisher(broker, args.publish)
-    (units, unread) | "Units" >> beam.Flatten() | "Write" >> WriteUnits(store, run, publisher)
+    (units, unread) | "Units" >> beam.Flatten() | "Write" >> WriteUnits(store, run)
+
+
+def to_shard(element: tuple[str, Batch], spec: CellSpec) -> tuple[str, Batch]:
+    """A key's batch under the engine key that holds the key's cell; a heartbeat as it is."""
+    key, batch = element
+    return (spec.engine_key(key) if batch else key), batch
 
 
 def export(output: Path) -> int:
@@ -178,7 +198,7 @@ def _runner_log(verbose: bool) -> Iterator[None]:
     before = logging.root.manager.disable
     if not verbose:
         logging.disable(logging.CRITICAL)
-        logging.getLogger("apache_beam.utils.subprocess_server").setLevel(logging.ERROR)  # it speaks after the end
+        logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # for good: workers speak after the end
         threading.excepthook = _ignored  # of Beam's own threads: what ends them ends the job, which says why
     try:
         yield

@@ -6,6 +6,7 @@ import argparse
 import ast
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,6 +17,8 @@ from beam_pipelines.sinks import SNAPSHOTS
 
 PROGRAM = "beam_pipelines.live"
 
+_ORDERS = ("arrival", "event_time")
+
 _FOR_EVER = 10 * 365 * 86_400  # seconds
 
 _EXAMPLES = f"""\
@@ -24,9 +27,10 @@ examples:
       read the topic for ever on Prism, which Beam downloads; started again after a crash, the same line goes on
   python -m beam_pipelines.live --bootstrap localhost:9092 --topic events --output live --until_end
       catch up with what the topic holds now, then stop
-  python -m beam_pipelines.live --bootstrap localhost:9092 --topic clicks buys --output live --resume \\
-      --model "StandardScaler() | PAClassifier(PA1(C=0.1))" --label_ttl 86400 --warm_start backfill/snapshots.db
-      models begin as a bounded run over older events left them
+  python -m beam_pipelines.run --input older.jsonl --output backfill --at_end snapshot --model "..."
+  python -m beam_pipelines.live --bootstrap localhost:9092 --topic clicks buys --output live --resume --model "..." \\
+      --warm_start backfill/snapshots.db --since 2024-05-01T00:00:00Z
+      keys begin as a bounded run over older events left them, and the topics where its files end
   {PREFIX}SASL_PASSWORD=... {PREFIX}SASL_USERNAME=... python -m beam_pipelines.live \\
       --kafka security.protocol=SASL_SSL sasl.mechanism=PLAIN --bootstrap ... --topic ... --output live --resume
   python -m beam_pipelines.live --output live --export
@@ -41,7 +45,9 @@ crashed and was read again), the snapshots, and what the job goes on from. Event
 partition: between partitions there is no order.
 
 bounds, for each key: 10,000 open predictions or 4 MB of them (the oldest leaves as an orphan), 1,024 answered ids and
-1,024 offsets of each partition known for duplicates; labels wait for ever unless --label_ttl is given. A record may
+1,024 offsets of each partition known for duplicates; labels wait for ever unless --label_ttl is given, and keys stay
+for ever unless --idle_ttl is; with --order event_time 10,000 events or 4 MB of them wait for their time (over it the
+oldest goes early and is counted as overflow). A record may
 have 4 MB and an event 100,000 values. Partitions added to a topic are read from the next start on.
 
 secrets come from the environment alone: {PREFIX}SASL_PASSWORD sets sasl.password, and so on.
@@ -70,6 +76,9 @@ def build_parser() -> argparse.ArgumentParser:
     add("--topic", metavar="NAME", nargs="+", action="extend", help="topics to read, every partition of them")
     add("--kafka", metavar="NAME=VALUE", nargs="+", action="extend", default=[],
         help="properties of the client (librdkafka's names), no secrets")
+    add("--since", metavar="TIME", type=_time,
+        help="begin each partition that DIR does not know yet with its first record of that time or later (RFC 3339 or "
+        "epoch seconds; the records' times, not the events'); the default is all that the topic holds")
     add("--until_end", action="store_true", help="stop where the logs end now; the default is never to stop")
     add("--expansion_service", metavar="HOST:PORT",
         help="read by Beam's own ReadFromKafka, whose Java expansion service is there; every start then reads the "
@@ -90,8 +99,15 @@ def build_parser() -> argparse.ArgumentParser:
     add("--label_ttl", metavar="S", type=_seconds,
         help="how long a prediction waits for its label, and a label for its features, in event time (default: for "
         "ever)")
-    add("--idle_ttl", metavar="S", type=_seconds, help="not in this version: a key stays for ever")
-    add("--order", metavar="ORDER", default="arrival", help="arrival: each partition's own (default; no other here)")
+    add("--idle_ttl", metavar="S", type=_seconds,
+        help="after how long without an event, in event time, a key leaves with a last snapshot; its offsets and the "
+        "number of its generation stay, and it comes back as a new model (default: never)")
+    add("--order", metavar="ORDER", default="arrival",
+        help="arrival: each partition's own (default); event_time: by event time, at equal times labels first, then by "
+        "partition and offset, once no partition can bring an earlier event by --lateness and --idle_after; also "
+        "between partitions. What comes later than that is handled at once and counted as out_of_order")
+    add("--shards", metavar="N", type=_count,
+        help="deal the keys into so many engine keys, each with many cells: for many cold keys (default: none)")
     add("--warm_start", metavar="DB", type=Path,
         help="snapshots.db of a bounded run: where keys begin that are new here")
     add = parser.add_argument_group("what to write").add_argument
@@ -100,8 +116,8 @@ def build_parser() -> argparse.ArgumentParser:
     add("--overwrite", action="store_true", help="begin anew, and replace what DIR holds")
     add("--on_change", choices=("keep",), help="with --resume and another model: keep the models there are")
     add("--publish", metavar="PREFIX",
-        help="also send each record to the topic PREFIX.predictions, PREFIX.outcomes ... before it counts as stored; a "
-        "crash may send one twice, under the same message key")
+        help="send each stored record to the topic PREFIX.predictions, PREFIX.outcomes ... as well, in transactions: "
+        "consumers with isolation.level=read_committed (librdkafka's default) see it once, whatever crashes")
     add("--save_every", metavar="N", type=_count, default=200,
         help="events of a key between two resume points: what is done again after a crash (default: %(default)s)")
     add("--save_within", metavar="S", type=_seconds, default=10.0,
@@ -130,17 +146,18 @@ def parse(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
             raise ArgumentError(f"--{name} is required")
     if args.resume and args.overwrite:
         raise ArgumentError("--resume or --overwrite, not both")
-    if args.order != "arrival":
-        raise ArgumentError(f"--order {args.order}: not over a broker in this version, whose offsets are marks only "
-                            "(there is arrival)")
-    if args.idle_ttl is not None:
-        raise ArgumentError("--idle_ttl is not in this version of the live job: a key that left must not come back as "
-                            "the older model that DIR holds")
+    if args.order not in _ORDERS:
+        raise ArgumentError(f"--order {args.order}: not over a broker, whose offsets are marks only (there are "
+                            f"{' and '.join(_ORDERS)})")
+    for name in ("idle_ttl", "label_ttl", "shards"):
+        if getattr(args, name) == 0:
+            raise ArgumentError(f"--{name} must be greater than 0")
     if args.runner == "FnApiRunner" and not args.until_end:
         raise ArgumentError("FnApiRunner fires event-time timers after each bundle of an unbounded input: use "
                             "PrismRunner, or --until_end")
-    if args.expansion_service is not None and args.until_end:
-        raise ArgumentError("--until_end is for the command's own reader: leave out --expansion_service")
+    for name in ("until_end", "since"):
+        if args.expansion_service is not None and getattr(args, name):
+            raise ArgumentError(f"--{name} is for the command's own reader: leave out --expansion_service")
     for name in ("save_every", "snapshot_every", "keep"):
         if not getattr(args, name):
             raise ArgumentError(f"--{name} must be a whole number >= 1, got 0")
@@ -169,9 +186,12 @@ def check_output(args: argparse.Namespace) -> None:
         raise ArgumentError(f"{output} is not empty: give --resume to go on from it or --overwrite to replace it")
     try:
         before = json.loads((output / FINGERPRINT).read_text())
-        changed = sorted(name for name, value in fingerprint(args).items() if before[name] != value)
+        changed = sorted(name for name, value in fingerprint(args).items() if before.get(name) != value)
     except (OSError, ValueError, KeyError, TypeError):
         raise ArgumentError(f"--resume: {output} holds no live job ({FINGERPRINT} cannot be read)") from None
+    if lasting := [name for name in changed if name in ("order", "shards")]:
+        raise ArgumentError(f"--resume: {', '.join(lasting)} cannot change under the cells in {output}: give "
+                            "--overwrite")
     if changed and args.on_change is None:
         raise ArgumentError(f"--resume: {', '.join(changed)} changed since the job in {output} began: give --on_change "
                             "keep, or --overwrite")
@@ -180,7 +200,7 @@ def check_output(args: argparse.Namespace) -> None:
 def fingerprint(args: argparse.Namespace) -> dict[str, Any]:
     """Return what must not change under a folder's models without a word from the user."""
     model = ast.unparse(ast.parse(args.model.strip(), mode="eval"))  # spaces and quotes do not make another model
-    return {"job": "live", "model": model, "order": args.order}
+    return {"job": "live", "model": model, "order": args.order, "shards": args.shards}
 
 
 def write_fingerprint(args: argparse.Namespace) -> None:
@@ -188,6 +208,15 @@ def write_fingerprint(args: argparse.Namespace) -> None:
     beside = args.output / f"{FINGERPRINT}.new"
     beside.write_text(json.dumps(fingerprint(args), indent=1) + "\n")
     beside.replace(args.output / FINGERPRINT)
+
+
+def _time(text: str) -> float:
+    """Seconds since 1970; without an offset a time is UTC."""
+    try:
+        return _seconds(text)
+    except ValueError:
+        found = datetime.fromisoformat(text)
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
 def _seconds(text: str) -> float:

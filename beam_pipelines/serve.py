@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import apache_beam as beam
 from apache_beam import coders
@@ -17,54 +16,39 @@ from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.timestamp import Timestamp
 
 from beam_pipelines import apart  # noqa: F401  (wherever these DoFns are unpickled)
-from beam_pipelines.kafka_sink import Publisher
 from beam_pipelines.learn import COUNTED, NAMESPACE, Batch, check_runner, typed
 from beam_pipelines.store import LiveStore
 from beam_pipelines.units import BEAT, Unit, spans, unit
-from pa_river.stream import CellSpec, Event, Holder, Output, SnapshotStore, sections
-from pa_river.stream.cell_state import with_model
+from pa_river.stream import CellSpec, Event, Holder, Output, SnapshotStore
 
 _HEADER = struct.Struct(">QQ?")  # serial, events since the last blob, whether the saving timer is armed
 _KNOWN = ("duplicates", "too_old")
 
 
-class Resume(NamedTuple):
-    """Where a key goes on from that the runner knows nothing of.
+class Resume:
+    """Where an engine key goes on from that the runner knows nothing of: the point that the last run reached."""
 
-    Parameters
-    ----------
-    store
-        The job's own file: the point that the last run reached.
-    warm
-        The snapshots of a bounded run over earlier events, for keys that the file does not have.
-    """
+    def __init__(self, store: LiveStore) -> None:
+        self._store = store
+        self._rolled_back: set[str] | None = None
 
-    store: LiveStore
-    warm: SnapshotStore | None = None
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_store": self._store, "_rolled_back": None}
 
-    def state(self, key: str) -> bytes | None:
-        """The bytes to open the key from, without a timer: that of the last run died with its runner."""
-        blob = self.store.blob(key)
-        if blob is not None:
-            return sections.join_cells(sections.split_cells(blob)[0], math.inf)
-        found = None if self.warm is None else self.warm.newest(key)
-        if found is None or not found.cell:
-            return None
-        return sections.join_cells([(key, math.inf, found.cell)], math.inf)
+    def open(self, spec: CellSpec, key: str) -> Holder:
+        """The key's holder, without a timer: that of the last run died with its runner.
 
-    def rolled_back(self, key: str, held: bytes, version: int) -> bytes | None:
-        """The bytes with the model that the store was rolled back to while no job ran; None: it was not."""
-        snapshots = SnapshotStore(self.store.path)
-        listed = snapshots.list(key)
-        if not listed or listed[-1].reason != "rollback" or listed[-1].version <= version:
-            return None
-        found = snapshots.get(key, listed[-1].version, listed[-1].generation)
-        assert found is not None  # it was listed
-        cells = [
-            (name, due, with_model(cell, found.model, version=found.version, parent=version) if name == key else cell)
-            for name, due, cell in sections.split_cells(held)[0]
-        ]
-        return sections.join_cells(cells, math.inf)
+        A model that was rolled back in the store while no job ran is taken up; only the model.
+        """
+        blob = self._store.blob(key)
+        holder = spec.open(key, blob, is_armed=False)
+        if self._rolled_back is None:  # once a process: while a job runs, nobody else writes
+            self._rolled_back = self._store.rolled_back()
+        for name in self._rolled_back.intersection(holder.keys()) if blob is not None else ():
+            found = SnapshotStore(self._store.path).newest(name)
+            if found is not None and found.reason == "rollback" and found.version > holder.version(name):
+                holder.put_model(name, found)
+        return holder
 
 
 class Held(CacheAware):
@@ -191,11 +175,7 @@ class ServeFn(beam.DoFn):
         if isinstance(state, Held):
             return state
         if state is None:
-            held = self._resume.state(key)
-            holder = self._spec.open(key, held)
-            if held is not None and (back := self._resume.rolled_back(key, held, holder.version())) is not None:
-                holder = self._spec.open(key, back)
-            return Held(holder)
+            return Held(self._resume.open(self._spec, key))
         serial, unsaved, is_armed = _HEADER.unpack_from(state)
         return Held(self._spec.open(key, state[_HEADER.size:] or None), serial, unsaved, is_armed)
 
@@ -252,17 +232,17 @@ class WriteUnits(beam.PTransform):
     The edge is a Reshuffle: on Prism a stateful stage fused with its sink spins on a closed channel (Beam 2.77).
     """
 
-    def __init__(self, store: LiveStore, run: int, publish: Publisher | None = None) -> None:
+    def __init__(self, store: LiveStore, run: int) -> None:
         super().__init__()
-        self._fn = _WriteUnits(store, run, publish)
+        self._fn = _WriteUnits(store, run)
 
     def expand(self, units: Any) -> Any:
         return units | "Edge" >> beam.Reshuffle() | "Store" >> beam.ParDo(self._fn)
 
 
 class _WriteUnits(beam.DoFn):
-    def __init__(self, store: LiveStore, run: int, publish: Publisher | None) -> None:
-        self._store, self._run, self._publish = store, run, publish
+    def __init__(self, store: LiveStore, run: int) -> None:
+        self._store, self._run = store, run
         self._units: list[Unit] = []
 
     def start_bundle(self) -> None:
@@ -273,8 +253,6 @@ class _WriteUnits(beam.DoFn):
 
     def finish_bundle(self) -> None:
         if self._units:
-            if self._publish is not None:  # first: what is stored is taken to be sent
-                self._publish.send(self._store.news(self._units))
             self._store.write(self._run, self._units)
 
     def teardown(self) -> None:

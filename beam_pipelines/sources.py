@@ -19,6 +19,7 @@ from typing import IO, Any
 import apache_beam as beam
 import numpy as np
 
+from beam_pipelines import apart  # noqa: F401  (wherever these DoFns are unpickled)
 from beam_pipelines import progress
 from beam_pipelines.columns import Columns
 from pa_river import stream
@@ -154,10 +155,11 @@ def read_lines(path: Path, reader: Reader) -> Iterator[bytes]:
 
 
 class ReadEvents(beam.DoFn):
-    """One impulse -> (key, [(position, Event), ...]) of all inputs; what cannot be read -> [(position, Rejected), ...].
+    """One impulse -> (engine key, [(position, Event), ...]) of all inputs; what cannot be read -> such Rejected.
 
-    `arrival`: as the lines come. `sequence`: sorted by time, at equal times labels before features, then by place in
-    the input; `source` is then a name made of the inputs' content and `seq` counts 0, 1, 2 ... for each key.
+    `arrival`: as the lines come. `sequence` and `event_time`: sorted by time, at equal times labels before features,
+    then by place in the input. Under `sequence`, `source` is a name made of the inputs' content and `seq` counts 0, 1,
+    2 ... for each key; under `event_time` they are the event's own, and its cell tells equal times apart.
 
     The events of a key among some thousand that follow each other leave together: what Beam costs an element is then
     paid once for all of them, and the order within a key is as it was. The sort holds the text of the inputs and 20
@@ -166,17 +168,17 @@ class ReadEvents(beam.DoFn):
 
     REJECTED = "rejected"
 
-    def __init__(self, paths: Sequence[Path], reader: Reader, order: str):
-        self._paths, self._reader, self._order = list(paths), reader, order
+    def __init__(self, paths: Sequence[Path], reader: Reader, order: str, shards: int | None = None):
+        self._paths, self._reader, self._order, self._shards = list(paths), reader, order, shards
 
     def process(self, element: Any) -> Iterator[Any]:
-        numbered = enumerate(self._sorted() if self._order == "sequence" else self._as_they_come())
+        numbered = enumerate(self._as_they_come() if self._order == "arrival" else self._sorted())
         while chunk := list(itertools.islice(numbered, _CHUNK)):
             batches: dict[str, list[tuple[int, Event]]] = {}
             rejected: list[tuple[int, Rejected]] = []
             for position, event in chunk:
                 if isinstance(event, Event):
-                    batches.setdefault(event.key, []).append((position, event))
+                    batches.setdefault(stream.engine_key(event.key, self._shards), []).append((position, event))
                 else:
                     rejected.append((position, event))
             yield from batches.items()
@@ -211,6 +213,6 @@ class ReadEvents(beam.DoFn):
         counts: defaultdict[str, itertools.count[int]] = defaultdict(itertools.count)
         for at in order.tolist():
             event = readers[inputs[at]].event(lines[rows[at]], indexes[at])
-            if isinstance(event, Event):
+            if isinstance(event, Event) and self._order == "sequence":
                 event = Event(*event[:7], next(counts[event.key]), source, *event[9:])
             yield event

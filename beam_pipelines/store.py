@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import secrets
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,6 +33,7 @@ CREATE TABLE IF NOT EXISTS handled(
 CREATE TABLE IF NOT EXISTS logs(
     source TEXT PRIMARY KEY, incarnation TEXT NOT NULL, highest INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS job(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS rolled_back ON snapshots(key) WHERE reason = 'rollback';
 """
 _VIEWS = {
     "predictions": "key id time prediction score version",
@@ -92,6 +94,7 @@ class LiveStore:
                 offsets.update({partition.source: partition.start for partition in found})
                 db.executemany("INSERT INTO handled VALUES (?, -1, ?)", offsets.items())
                 db.execute("INSERT INTO job VALUES ('run', 1) ON CONFLICT DO UPDATE SET value = value + 1")
+                db.execute("INSERT INTO job VALUES ('identity', ?) ON CONFLICT DO NOTHING", (secrets.randbits(62),))
             return _run(db), found
 
     def write(self, run: int, units: Sequence[Unit]) -> None:
@@ -106,13 +109,16 @@ class LiveStore:
                     self._put_chain(db, unit)
                 self._put_handled(db, units)
                 if any(unit.key == BEAT for unit in units):
-                    beat = "INSERT INTO job VALUES ('beat', ?) ON CONFLICT DO UPDATE SET value = excluded.value"
-                    db.execute(beat, (int(time.time()),))
+                    _put_job(db, "beat", int(time.time()))
 
     def blob(self, key: str) -> bytes | None:
         """What an engine key goes on from; None: it begins."""
         row = self._kept().execute("SELECT blob FROM cells WHERE key = ?", (key,)).fetchone()
         return None if row is None else row[0]
+
+    def rolled_back(self) -> set[str]:
+        """The keys that have a snapshot of which a model was taken back."""
+        return {key for (key,) in self._kept().execute("SELECT DISTINCT key FROM snapshots WHERE reason = 'rollback'")}
 
     def beat(self) -> int:
         """When the last heartbeat came through the whole job, in wall-clock seconds; 0: never."""
@@ -126,12 +132,6 @@ class LiveStore:
             rows = db.execute("SELECT key, blob FROM cells WHERE blob IS NOT NULL ORDER BY key")
             return [key for key, blob in rows if any(due < math.inf for _, due, _ in sections.split_cells(blob)[0])]
 
-    def news(self, units: Sequence[Unit]) -> list[tuple[str, Record]]:
-        """(key, record) of what is not stored yet."""
-        db, query = self._kept(), "SELECT 1 FROM records WHERE key = ? AND id = ? AND kind = ?"
-        return [(unit.key, made) for unit in units for made in unit.records
-                if db.execute(query, (unit.key, made.id, made.kind)).fetchone() is None]
-
     def records(self, tag: str | None = None, after: int = 0) -> Iterator[tuple[int, Record]]:
         """(number, record) in the order in which they were stored."""
         with closing(_connect(self.path)) as db:
@@ -140,10 +140,36 @@ class LiveStore:
             for n, *fields in db.execute(query, (after, tag, tag)):
                 yield n, Record(*fields)
 
+    def after(self, number: int, most: int) -> list[tuple[int, str, Record]]:
+        """(number, key, record) of the first ones stored after that number."""
+        query = "SELECT n, key, tag, id, kind, line FROM records WHERE n > ? ORDER BY n LIMIT ?"
+        return [(n, key, Record(*fields)) for n, key, *fields in self._kept().execute(query, (number, most))]
+
+    def any_blob(self) -> bytes | None:
+        """What some engine key goes on from; None: there is none yet."""
+        row = self._kept().execute("SELECT blob FROM cells WHERE blob IS NOT NULL LIMIT 1").fetchone()
+        return None if row is None else row[0]
+
+    def last(self) -> int:
+        """The number of the newest record."""
+        return int(self._kept().execute("SELECT coalesce(max(n), 0) FROM records").fetchone()[0])
+
     def conflicts(self) -> int:
         """How often a second copy of a record said something else than the first, which stays."""
-        row = self._kept().execute("SELECT value FROM job WHERE name = 'conflicts'").fetchone()
-        return 0 if row is None else int(row[0])
+        return self._job("conflicts")
+
+    def identity(self) -> int:
+        """What no other file has, nor this one when it is begun anew."""
+        return self._job("identity")
+
+    def published(self) -> int:
+        """The number of the last record that was sent on."""
+        return self._job("published")
+
+    def set_published(self, number: int) -> None:
+        """Remember it."""
+        with _transaction(db := self._kept()):
+            _put_job(db, "published", number)
 
     def close(self) -> None:
         if self._connection is not None:
@@ -157,7 +183,7 @@ class LiveStore:
         if log.end < highest or "" not in (was, log.incarnation) and was != log.incarnation:
             raise ValueError(f"topic {log.topic} was made anew: {log.source} ends at offset {log.end}, and "
                              f"{self.path} knows a log of that name up to {highest}; give --overwrite or another topic")
-        start = offsets.get(log.source, log.first)
+        start = offsets.get(log.source, max(log.first, log.start))
         if start < log.first:
             raise ValueError(f"{log.source} begins at offset {log.first}, and {self.path} must go on from {start}: "
                              "what lies between is gone; give --overwrite to begin anew")
@@ -167,9 +193,10 @@ class LiveStore:
     def _put_records(self, db: sqlite3.Connection, unit: Unit) -> None:
         insert = "INSERT INTO records(tag, key, id, kind, line) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
         for made in unit.records:
-            if db.execute(insert, (made.tag, unit.key, *made[1:])).rowcount:
+            key = made.key or unit.key
+            if db.execute(insert, (made.tag, key, made.id, made.kind, made.line)).rowcount:
                 continue
-            where = (unit.key, made.id, made.kind)
+            where = (key, made.id, made.kind)
             (line,) = db.execute("SELECT line FROM records WHERE key = ? AND id = ? AND kind = ?", where).fetchone()
             if line != made.line:
                 db.execute("INSERT INTO job VALUES ('conflicts', 1) ON CONFLICT DO UPDATE SET value = value + 1")
@@ -241,10 +268,18 @@ class LiveStore:
             db.executemany("DELETE FROM handled WHERE source = ? AND first = ?", gone)
             db.executemany("INSERT INTO handled VALUES (?, ?, ?)", [(source, *span) for span in now - set(known)])
 
+    def _job(self, name: str) -> int:
+        row = self._kept().execute("SELECT value FROM job WHERE name = ?", (name,)).fetchone()
+        return 0 if row is None else int(row[0])
+
     def _kept(self) -> sqlite3.Connection:
         if self._connection is None:
             self._connection = _connect(self.path)
         return self._connection
+
+
+def _put_job(db: sqlite3.Connection, name: str, value: int) -> None:
+    db.execute("INSERT INTO job VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", (name, value))
 
 
 def _run(db: sqlite3.Connection) -> int:

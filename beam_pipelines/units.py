@@ -20,12 +20,16 @@ BEAT = "\0beat"
 
 
 class Record(NamedTuple):
-    """One line out, with the name under which a second copy of it is dropped: (key, id, kind)."""
+    """One line out, with the name under which a second copy of it is dropped: (key, id, kind).
+
+    `key` is the event's, where it is known: with shards, one of many in the unit's engine key.
+    """
 
     tag: str
     id: str
     kind: str
     line: str
+    key: str = ""
 
 
 class Unit(NamedTuple):
@@ -76,7 +80,7 @@ def record(output: Output) -> Record:
     else:
         about = output.kind if isinstance(output, Orphan) else output.tag
         kind = f"{about}:{hashlib.blake2b(line.encode(), digest_size=12).hexdigest()}"
-    return Record(output.tag, getattr(output, "id", None) or "", kind, line)
+    return Record(output.tag, getattr(output, "id", None) or "", kind, line, output.key or "")
 
 
 def unit(

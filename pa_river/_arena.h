@@ -30,7 +30,9 @@ typedef struct {
 #define ARENA_MOST_NAMES ((size_t)1 << 30)
 #define ARENA_MOST_BYTES ((size_t)UINT32_MAX)
 
-static uint32_t arena_no_table[1] = {0}; /* what an empty arena probes, so that a look-up has no special case */
+/* What an empty arena probes, so that a look-up has no special case. Its mask is 0, by which it is known: every compiled
+   module has such a table of its own. */
+static uint32_t arena_no_table[1] = {0};
 
 static inline uint64_t arena_mix(uint64_t a, uint64_t b) {
 #if defined(_MSC_VER) && defined(_M_X64)
@@ -94,7 +96,7 @@ static inline void arena_open(Arena *a) {
 }
 
 static inline void arena_close(Arena *a) {
-    if (a->table != arena_no_table) free(a->table);
+    if (a->mask) free(a->table);
     free(a->entries);
     free(a->blob);
     arena_open(a);
@@ -107,7 +109,7 @@ static inline int arena_retable(Arena *a, size_t names) {
     if (table == NULL) return -1;
     for (uint32_t slot = 0; slot < a->count; slot++)
         arena_seat(table, (uint32_t)(length - 1), a->entries[slot].hash, slot);
-    if (a->table != arena_no_table) free(a->table);
+    if (a->mask) free(a->table);
     a->table = table;
     a->mask = (uint32_t)(length - 1);
     return 0;
@@ -202,7 +204,7 @@ static inline int arena_copy(Arena *to, const Arena *from) {
 
 static inline size_t arena_bytes(const Arena *a) {
     return (a->room ? (size_t)(a->room + 1) * sizeof *a->entries : 0) + a->size
-        + (a->table == arena_no_table ? 0 : ((size_t)a->mask + 1) * sizeof *a->table);
+        + (a->mask == 0 ? 0 : ((size_t)a->mask + 1) * sizeof *a->table);
 }
 
 #endif

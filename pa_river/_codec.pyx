@@ -12,7 +12,8 @@ from libc.math cimport isfinite
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
-from pa_river._arena cimport ArenaStore, arena_length
+from pa_river._arena cimport ArenaStore
+from pa_river._names cimport arena_length
 from pa_river._native cimport ScoreCore
 
 import zlib
@@ -41,7 +42,7 @@ cdef bytes last_prefix = None
 
 cdef object signature_of(ScoreCore model):
     """What tells parameters apart, or None where they are not plain."""
-    rule = model.rule
+    rule = model.chosen
     kind = type(rule)
     if rule is not None and kind is not steps.PA and kind is not steps.PA1 and kind is not steps.PA2:
         return None
@@ -68,7 +69,7 @@ cdef bytes prefix_of(ScoreCore model):
             return None
         prefix = b"t\2\0\0\0" + _pack.pack(name) + b"t\2\0\0\0" + _pack.pack(content[0], state._encode)
         prefixes[signature] = prefix
-        rule = model.rule
+        rule = model.chosen
         templates[prefix] = (type(model), type(rule), getattr(rule, "C", None), dict(model.__dict__))
     return prefix
 
@@ -89,6 +90,7 @@ def dumps(model):
     if prefix is None:
         return None
     last_prefix = prefix
+    store.settle()
     cdef uint32_t count = store.arena.count, slot, length
     cdef size_t block = 4 + 4 * <size_t>count + store.arena.used
     cdef int64_t version = core._version
@@ -198,7 +200,7 @@ def loads(data):
         rule = kind.__new__(kind)
         if C is not None:
             rule.__dict__["C"] = C  # checked when it was first set
-        model.rule = rule
+        model.chosen = rule
     cdef ArenaStore store = ArenaStore(attributes["learn_intercept"])
     store.fill(<const unsigned char *>names, count, numbers)
     store.intercept = intercept

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from operator import mul
 
 from pa_river.terms import Features, Name
@@ -60,6 +61,12 @@ def moved(weights: dict[Name, float], phi: Features, length: float, norm: float)
             if not math.isfinite(weight):
                 raise ValueError(f"the weight of feature {name!r} would not be finite; nothing was learned")
     return new
+
+
+def blended(parts: Sequence[tuple[float, Mapping[Name, float]]]) -> dict[Name, float]:
+    """Return the sum of share * weights, names in order of first sight; `ValueError` if one would not be finite."""
+    names = dict.fromkeys(name for _, weights in parts for name in weights)
+    return {name: finite(math.fsum(share * weights.get(name, 0.0) for share, weights in parts)) for name in names}
 
 
 def finite(score: float) -> float:

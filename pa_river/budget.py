@@ -249,5 +249,7 @@ def _square(triangle: Any, size: int) -> Array:
     if len(values) != size * (size + 1) // 2:
         raise state.StateError(f"{len(values)} numbers for a matrix of {size} support vectors")
     matrix = np.zeros((size, size))
-    matrix[np.tril_indices(size)] = values
-    return matrix + np.tril(matrix, -1).T
+    lower = np.tril_indices(size)
+    matrix[lower] = values
+    matrix.T[lower] = values  # put there, not added to 0, which would make 0.0 of -0.0
+    return matrix

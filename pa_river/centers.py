@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,21 @@ class LinearCenter:
             self._sum_anew()
         else:
             self._total = _twofold([*self._total, *self._squares(new), *[-square for square in before]])
+
+    def blend(self, parts: Sequence[tuple[float, LinearCenter, Sequence[int]]]) -> None:
+        """Become the sum of share * center over `parts`; this one is empty."""
+        self._raw = _loops.blended([(share, store.center) for share, store, _ in parts])
+        self._sum_anew()
+
+    def mark(self, phis: Iterable[Features]) -> Callable[[], None]:
+        """Return a function that takes everything back: a copy of the center, since a move scales all of it."""
+        raw, rest = self._raw.copy(), (self._factor, self._unit, self._total, self._age)
+
+        def restore() -> None:
+            self._raw = raw
+            self._factor, self._unit, self._total, self._age = rest
+
+        return restore
 
     def get_state(self) -> dict[str, Any]:
         return {
@@ -140,8 +155,11 @@ class KernelCenter(SupportStore):
         square = keep * keep * self._length_square + 2.0 * keep * share * score + share * share * own
         self._length_square, self._age = max(square, 0.0), self._age + 1
         if self._age > len(self._vectors):
-            parts = [row * self.score(vector) for vector, row in zip(self._vectors, self._table[:, 0].tolist())]
-            self._length_square, self._age = max(math.fsum(parts), 0.0), 0
+            self._square_anew()
+
+    def blend(self, parts: Sequence[tuple[float, SupportStore, Sequence[int]]]) -> None:
+        super().blend(parts)
+        self._square_anew()
 
     def mark(self, phis: Iterable[Features]) -> Callable[[], None]:
         square, age, restore_rest = self._length_square, self._age, super().mark(phis)
@@ -159,6 +177,10 @@ class KernelCenter(SupportStore):
         super().set_state(values)
         self._length_square = state.finite_float(values["length_square"])
         self._age = _validate.require_count("PAUniclass", "age", values["age"], least=0)
+
+    def _square_anew(self) -> None:
+        parts = [row * self.score(vector) for vector, row in zip(self._vectors, self._table[:, 0].tolist())]
+        self._length_square, self._age = max(math.fsum(parts), 0.0), 0
 
     def _gives_way(self, leave: Leave, phi: Features) -> None:
         # |w - d|^2 = |w|^2 - 2 w . d + |d|^2, where d is what is dropped, of length `rest`

@@ -64,6 +64,28 @@ class ConfidenceStore(RowStore):
             _put(weights, slot, weight, 0.0)
             _put(variances, slot, variance, 1.0)
 
+    def blend(self, parts: Sequence[tuple[float, ConfidenceStore, Sequence[int]]]) -> None:
+        """Become what is nearest to all `parts` in the sum of share * KL divergence; this one is empty.
+
+        Of normal distributions that is the one whose precision is the sum of share * precision, and whose precision
+        times mean is the sum of theirs. What a part lacks counts as new: mean 0, variance 1.
+        """
+        for target in range(1 + max((slot for _, _, slots in parts for slot in slots), default=-1)):
+            found = [(share, store, slots.index(target)) for share, store, slots in parts if target in slots]
+            names: dict[Name | None, None] = dict.fromkeys(
+                name for _, store, slot in found for name, row in store._rows.items() if slot < len(row))
+            for name in [*names, *([None] if self._extra else [])]:
+                precision, pull = 1.0 - math.fsum(share for share, _, _ in found), 0.0
+                for share, store, slot in found:
+                    weights, variances = store._row(name)
+                    part = share / _at(variances, slot, 1.0)
+                    precision += part
+                    pull += part * _at(weights, slot, 0.0)
+                variance = max(1.0 / precision, _LEAST_VARIANCE)
+                weights, variances = self._row(name, create=True)
+                _put(weights, target, _loops.finite(pull / precision), 0.0)
+                _put(variances, target, variance, 1.0)
+
     def mark(self, phis: Iterable[Features]) -> Callable[[], None]:
         phis = list(phis)
         restore_weights, known = super().mark(phis), len(self._variances)

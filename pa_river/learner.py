@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from pa_river import _compiled, _validate, batch, steps, stores, support
@@ -37,7 +37,7 @@ class Learner(abc.ABC, Generic[S]):
 
     def _inputs(self, X: Any) -> Iterable[Any]:
         """Return the rows of X as `_input` returns them; `ValueError` that names the row."""
-        return batch.rows(X)
+        return batch.rows(X, lazy=isinstance(self._store, SupportStore))
 
     @abc.abstractmethod
     def _scores(self, phi: Any) -> S:
@@ -179,6 +179,12 @@ class Learner(abc.ABC, Generic[S]):
 
         return undo
 
+    def _blend(self, models: Sequence[Any], shares: Sequence[float]) -> None:
+        """Become the weighted average of models of this class; this one is new, and run by the reference."""
+        self._version = sum(model._version for model in models)
+        store: Any = self._store
+        store.blend([(share, model._store, (0,)) for share, model in zip(shares, models)])
+
     def _get_state(self) -> dict[str, Any]:
         return {"version": self._version, "store": self._store.get_state()}
 
@@ -190,7 +196,7 @@ class Learner(abc.ABC, Generic[S]):
 class PALearner(Learner[S]):
     """Find the constraint that an example breaks, move along it by the step rule's length."""
 
-    rule: steps.StepRule | None
+    rule = steps.Chosen()
 
     @abc.abstractmethod
     def _violation(self, phi: Any, y: Any, scores: S) -> Violation | None:
@@ -214,9 +220,8 @@ class ScoreLearner(PALearner[float]):
         kernel: Kernel | None = None, budget: Budget | None = None,
     ):
         owner = type(self).__name__
-        _validate.require_instance(owner, "rule", rule, steps.StepRule, "PA(), PA1(C) or PA2(C)")
-        support.check(owner, kernel, budget)
         self.rule = rule
+        support.check(owner, kernel, budget)
         self.learn_intercept = _validate.require_bool(owner, "learn_intercept", learn_intercept)
         self.kernel = kernel
         self.budget = budget

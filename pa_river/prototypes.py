@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
-from pa_river import _proba, _validate, batch, labels, state, steps, stores, support
+from pa_river import _compiled, _proba, _validate, batch, labels, state, steps, stores, support
 from pa_river.budget import Budget
 from pa_river.features import short
 from pa_river.kernels import Kernel
@@ -33,7 +33,7 @@ class LabelLearner(Learner[list[float]]):
         support.check(type(self).__name__, kernel, budget)
         self.kernel = kernel
         self.budget = budget
-        self._store = stores.multi(learn_intercept, kernel, budget)
+        self._store = _compiled.multi(learn_intercept, kernel, budget)
         self._known: list[Hashable] = []
         self._slots: dict[Hashable, int] = {}  # by Python's equality; the first spelling stays the key
         self._register(declared)
@@ -86,6 +86,19 @@ class LabelLearner(Learner[list[float]]):
     def _learn(self, phi: Any, y: Any, w: float, scores: list[float]) -> None:
         super()._learn(phi, y, w, scores)
         self._register(self._arriving(y))
+
+    def _blend(self, models: Sequence[Any], shares: Sequence[float]) -> None:
+        self._version = sum(model._version for model in models)
+        for model in models:
+            self._register(model._known)
+        store: Any = self._store
+        store.blend([(share, model._store, self._places(model)) for share, model in zip(shares, models)])
+
+    def _places(self, model: LabelLearner) -> list[int]:
+        """Return the slot here of each slot of `model`; its nameless one becomes that of the first label it lacks."""
+        places = [self._slots[label] for label in model._known]
+        free = (slot for slot in range(max(self._least_slots, len(self._known))) if slot not in places)
+        return places + [next(free) for _ in range(model._store.slots - len(places))]
 
     def _mark(self, phis: list[Any]) -> Callable[[], None]:
         known, restore_rest = len(self._known), super()._mark(phis)
@@ -152,7 +165,6 @@ class PALabelLearner(PALearner[list[float]], LabelLearner):
         declared: Sequence[Hashable] = (),
     ):
         super().__init__(learn_intercept=learn_intercept, kernel=kernel, budget=budget, declared=declared)
-        _validate.require_instance(type(self).__name__, "rule", rule, steps.StepRule, "PA(), PA1(C) or PA2(C)")
         self.rule = rule
 
     @property
@@ -171,13 +183,13 @@ class Declaring:
         return {**params, "labels": list(self.labels)}
 
 
-def declared(owner: str, names: Any) -> tuple[Hashable, ...]:
+def declared(owner: str, names: Any, param: str = "labels") -> tuple[Hashable, ...]:
     """Return the labels that a user declares, normalised; `ValueError` unless they are a list or tuple of labels."""
     if not isinstance(names, (list, tuple)):
-        raise ValueError(f"{owner}(labels=...) must be a list or tuple of labels, got {short(names)}")
+        raise ValueError(f"{owner}({param}=...) must be a list or tuple of labels, got {short(names)}")
     known = tuple(labels.label(name) for name in names)
     if len(set(known)) != len(known):
-        raise ValueError(f"{owner}(labels=...) has equal labels: {short(names)}")
+        raise ValueError(f"{owner}({param}=...) has equal labels: {short(names)}")
     return known
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,17 @@ class RowStore:
                 _put(self._rows.setdefault(name, []), slot, weight)
         for slot, intercept in intercepts.items():
             _put(self._intercepts, slot, intercept)
+
+    def blend(self, parts: Sequence[tuple[float, Any, Sequence[int]]]) -> None:
+        """Become the sum of share * store over `parts`, each with the slot here of each there; this one is empty."""
+        for target in range(1 + max((slot for _, _, slots in parts for slot in slots), default=-1)):
+            columns = [(share, store.weights(slot), store.intercept(slot)) for share, store, slots in parts
+                       for slot, place in enumerate(slots) if place == target]
+            for name, weight in _loops.blended([(share, weights) for share, weights, _ in columns]).items():
+                _put(self._rows.setdefault(name, []), target, weight)
+            intercept = _loops.finite(math.fsum(share * intercept for share, _, intercept in columns))
+            if intercept:
+                _put(self._intercepts, target, intercept)
 
     def mark(self, phis: Iterable[Features]) -> Callable[[], None]:
         intercepts, known = self._intercepts.copy(), len(self._rows)

@@ -7,14 +7,14 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 from river import base
 
-from pa_river import _validate, batch, chain, decode, labels, prototypes, state, steps
+from pa_river import _compiled, _validate, batch, chain, decode, labels, prototypes, state, steps
 from pa_river.chain import ChainStore
 from pa_river.decode import Lattice
 from pa_river.features import short
 from pa_river.learner import PALearner
+from pa_river.sentences import Sentences
 from pa_river.terms import Features, Term, Violation
 from pa_river.tokens import Sentence, require_pairs, sentence
 
@@ -25,8 +25,8 @@ Cost = Callable[[list[Hashable], list[Hashable]], float]
 class Scores:
     """What a sentence scores, each part worked out when it is first asked for, before any weight moves."""
 
-    def __init__(self, phi: Sentence, tags: int, store: ChainStore, sums: ChainStore | None, examples: int):
-        self._phi, self._tags, self._store, self._sums, self._examples = phi, tags, store, sums, examples
+    def __init__(self, phi: Sentence, tags: int, store: ChainStore, examples: int):
+        self._phi, self._tags, self._store, self._examples = phi, tags, store, examples
 
     @cached_property
     def current(self) -> Lattice:
@@ -41,11 +41,9 @@ class Scores:
     @cached_property
     def serving(self) -> Lattice:
         """By the weights that predict: `current`, or the mean."""
-        if self._sums is None or not self._examples:
+        if self._store.past is None or not self._examples:
             return self.current
-        past = self._sums.lattice(self._phi, self._tags)
-        with np.errstate(over="ignore"):  # decoding tells, in words, of a score that is not finite
-            return Lattice(*(now - sums / self._examples for now, sums in zip(self.current, past)))
+        return self._store.mean_lattice(self._phi, self._tags, self._examples)
 
     @cached_property
     def answer(self) -> list[int]:
@@ -108,7 +106,6 @@ class PASequence(PALearner[Scores], base.Base):
         update: str = "prediction",
         average: bool = False,
     ):
-        _validate.require_instance("PASequence", "rule", rule, steps.StepRule, "PA(), PA1(C) or PA2(C)")
         if not (callable(cost) or cost == "hamming"):
             raise ValueError(f"PASequence(cost=...) must be 'hamming' or a callable, got {short(cost)}")
         self.rule = rule
@@ -118,8 +115,7 @@ class PASequence(PALearner[Scores], base.Base):
         if callable(cost) and update == "max_loss":
             raise ValueError("PASequence(update='max_loss') needs cost='hamming': no other cost is a sum over tokens")
         self._tags: dict[Hashable, int] = {}  # tag -> slot, in order of arrival
-        self._store = ChainStore()
-        self._sums = ChainStore() if average else None  # sum over examples of (examples before it) * (its move)
+        self._store = ChainStore(average)
 
     @property
     def _mutable_attributes(self) -> set[str]:
@@ -136,18 +132,14 @@ class PASequence(PALearner[Scores], base.Base):
 
         A fresh dict of ("start", tag), ("move", previous, tag) and ("emit", tag, feature) -> weight.
         """
-        found = self._store.weights()
-        if self._sums is not None and self._version:
-            for key, value in self._sums.weights().items():
-                found[key] = found.get(key, 0.0) - value / self._version
         tags = list(self._tags)
         named: dict[tuple[Any, ...], float] = {}
-        for (kind, *at), value in found.items():
+        for (kind, *at), value in self._store.weights(self._version).items():
             if kind == "move":
                 named["move", tags[at[0]], tags[at[1]]] = value
             else:
                 named[(kind, tags[at[0]], *at[1:])] = value
-        return {key: value for key, value in named.items() if value}
+        return named
 
     # a sentence stands where the other learners take a record, hence the ignored overrides
     def learn_one(  # type: ignore[override]
@@ -172,17 +164,24 @@ class PASequence(PALearner[Scores], base.Base):
 
         """
         require_pairs(tokens, tags)
-        super().learn_one(tokens, tags, w)  # type: ignore[arg-type]
+        if (compiled := self._taggers()) is not None:
+            compiled.learn(self, tokens, tags, w, False)
+        else:
+            super().learn_one(tokens, tags, w)  # type: ignore[arg-type]
 
     def step(  # type: ignore[override]
         self, tokens: Sequence[Any], tags: Sequence[Hashable], w: float = 1.0,
     ) -> list[Any]:
         """Return what `predict_one(tokens)` returns, then learn: one look-up of the features for both."""
         require_pairs(tokens, tags)
+        if (compiled := self._taggers()) is not None:
+            return compiled.learn(self, tokens, tags, w, True)  # type: ignore[no-any-return]
         return super().step(tokens, tags, w)  # type: ignore[arg-type, no-any-return]
 
     def predict_one(self, tokens: Sequence[Any], **kwargs: Any) -> list[Any]:  # type: ignore[override]
         """Return the best tags of a sentence, a list as long as `tokens`. Never changes the model."""
+        if (compiled := self._taggers()) is not None:
+            return compiled.predict(self, tokens)  # type: ignore[no-any-return]
         return self._predicted(self._scores(sentence(tokens)))
 
     def decision_one(self, tokens: Sequence[Any]) -> float:
@@ -193,13 +192,27 @@ class PASequence(PALearner[Scores], base.Base):
     def learn_many(self, X: Sequence[Any], y: Sequence[Any], w: Sequence[float] | None = None) -> None:
         """Learn a list of sentences in order, all or nothing: equal to a loop of `learn_one`.
 
-        `ValueError` names the row, a sentence's place in X; nothing is learned then.
+        For many epochs over the same sentences read them once: `X = pa_river.Sentences(X)`. `ValueError` names the row,
+        a sentence's place in X; nothing is learned then.
         """
-        super().learn_many(X, y, w)
+        if (compiled := self._taggers()) is not None:
+            compiled.learn_many(self, X if isinstance(X, Sentences) else Sentences(X), y, w)
+        else:
+            super().learn_many(X, y, w)
+
+    def step_many(self, X: Sequence[Any], y: Sequence[Any], w: Sequence[float] | None = None) -> list[list[Any]]:
+        """Return the tags of each sentence before it is learned, and learn them: a loop of `step`, all or nothing."""
+        return list(super().step_many(X, y, w))
 
     def predict_many(self, X: Sequence[Any]) -> list[list[Any]]:
-        """Return `predict_one` of every sentence of a list."""
+        """Return `predict_one` of every sentence of a list, or of `Sentences`."""
+        if (compiled := self._taggers()) is not None:
+            return compiled.predict_many(self, X if isinstance(X, Sentences) else Sentences(X))  # type: ignore
         return [self._predicted(self._scores(phi)) for phi in self._inputs(X)]
+
+    def _taggers(self) -> Any:
+        """The compiled loops; None where the reference is to run."""
+        return None if self._store.interpreted else _compiled.taggers
 
     _normalise_y = staticmethod(labels.tags)
 
@@ -207,10 +220,10 @@ class PASequence(PALearner[Scores], base.Base):
         return sentence(x)
 
     def _inputs(self, X: Any) -> Iterator[list[Features]]:
-        return batch.numbered(X, sentence)
+        return iter(X) if isinstance(X, Sentences) else batch.numbered(X, sentence)
 
     def _scores(self, phi: Sentence) -> Scores:
-        return Scores(phi, len(self._tags), self._store, self._sums, self._version)
+        return Scores(phi, len(self._tags), self._store, self._version)
 
     def _predicted(self, scores: Scores) -> list[Any]:
         tags = list(self._tags)
@@ -220,7 +233,7 @@ class PASequence(PALearner[Scores], base.Base):
         require_pairs(phi, y)
         known = self._registered(y)
         if len(known) > len(self._tags):  # new tags are among the rivals
-            scores = Scores(phi, len(known), self._store, None, 0)
+            scores = Scores(phi, len(known), self._store, 0)
         gold = [known[tag] for tag in y]
         if self.update == "max_loss":
             rival = decode.best_path(decode.with_cost(scores.current, gold))
@@ -248,10 +261,7 @@ class PASequence(PALearner[Scores], base.Base):
             return
         length = (self.rule or steps.DEFAULT).length(violation.loss, violation.norm, w)
         if length > 0.0:
-            commit = self._store.prepare(violation.terms, length, violation.norm)
-            if self._sums is not None and self._version:
-                self._sums.add(violation.terms, _finite(length * self._version), violation.norm)
-            commit()
+            self._store.add(violation.terms, length, violation.norm, self._version)
 
     def _learn(self, phi: Sentence, y: list[Hashable], w: float, scores: Scores) -> None:
         super()._learn(phi, y, w, scores)
@@ -267,12 +277,11 @@ class PASequence(PALearner[Scores], base.Base):
     def _mark(self, phis: list[Sentence]) -> Callable[[], None]:
         version, tags = self._version, self._tags  # a new dict at each change
         tokens = [token for phi in phis for token in phi]
-        restore = [store.mark(tokens) for store in (self._store, self._sums) if store is not None]
+        restore = self._store.mark(tokens)
 
         def undo() -> None:
             self._version, self._tags = version, tags
-            for each in restore:
-                each()
+            restore()
 
         return undo
 
@@ -281,8 +290,7 @@ class PASequence(PALearner[Scores], base.Base):
             if not prototypes.storable_label(tag):
                 raise state.StateError(f"the tag {short(tag)} cannot be stored: only str, bytes, int, finite float, "
                                        f"bool and tuples of these can")
-        sums = None if self._sums is None else self._sums.get_state()
-        return {**super()._get_state(), "tags": list(self._tags), "sums": sums}
+        return {**super()._get_state(), "tags": list(self._tags), "sums": self._store.get_sums()}
 
     def _set_state(self, values: dict[str, Any]) -> None:
         super()._set_state(values)
@@ -292,11 +300,9 @@ class PASequence(PALearner[Scores], base.Base):
         self._tags = self._registered(tags)
         if len(self._tags) != len(tags):
             raise state.StateError("a tag is stored twice")
-        stores = [self._store]
-        if self._sums is not None:
-            self._sums.set_state(values["sums"])
-            stores.append(self._sums)
-        if any(store.slots > len(self._tags) for store in stores):
+        if self.average:
+            self._store.set_sums(values["sums"])
+        if self._store.slots > len(self._tags):
             raise state.StateError(f"weights for more than the {len(self._tags)} tags")
 
 

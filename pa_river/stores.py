@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from pa_river import _loops, state
-from pa_river.budget import Budget
-from pa_river.kernels import Kernel
-from pa_river.rows import RowStore
-from pa_river.support import SupportStore
 from pa_river.terms import Features, Name, Term
 
 
@@ -70,11 +66,6 @@ class MultiStore(Protocol):
         """Take over a state; `StateError` if it is not one."""
 
 
-def multi(learn_intercept: bool, kernel: Kernel | None = None, budget: Budget | None = None) -> RowStore | SupportStore:
-    """Return a new store of one weight vector a slot: rows by feature name, or support vectors."""
-    return RowStore(learn_intercept) if kernel is None else SupportStore(kernel, learn_intercept, budget)
-
-
 class LinearStore:
     """One weight a feature name, and the intercept as a nameless feature of constant value 1.
 
@@ -104,6 +95,11 @@ class LinearStore:
                 raise ValueError("the intercept would not be finite; nothing was learned")
             self.intercept = intercept
         self.weights.update(new)
+
+    def blend(self, parts: Sequence[tuple[float, LinearStore, Sequence[int]]]) -> None:
+        """Become the sum of share * store over `parts` (their slots are all 0); this one is empty."""
+        self.weights = _loops.blended([(share, store.weights) for share, store, _ in parts])
+        self.intercept = _loops.finite(math.fsum(share * store.intercept for share, store, _ in parts))
 
     def mark(self, phis: Iterable[Features]) -> Callable[[], None]:
         intercept, known = self.intercept, len(self.weights)

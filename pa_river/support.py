@@ -14,6 +14,7 @@ import numpy as np
 from pa_river import _gram, _loops, _validate, budget, state
 from pa_river._block import Block
 from pa_river._gram import Batch, DenseRows
+from pa_river._row import Row
 from pa_river.batch import Table
 from pa_river.kernels import Array, Kernel
 from pa_river.terms import Features, Name, Term
@@ -90,14 +91,13 @@ class SupportStore:
 
     def scores(self, phi: Features, slots: int) -> list[float]:
         """Return w . phi in the first `slots` slots; `ValueError` if one is not finite."""
-        with np.errstate(all="ignore"):
-            if self._batch is not None and (row := self._batch.row(phi)) is not None:
-                found = self._batch.scores(row)[:slots]
-            else:
-                found = (self.similarities(phi)[:, None] * self._table[:, :slots]).sum(axis=0)
-        scores: list[float] = found.tolist()
+        if self._batch is not None and (row := self._batch.row(phi)) is not None:
+            scores = self._batch.scores(row, slots)
+        else:
+            with np.errstate(all="ignore"):
+                scores = (self.similarities(phi)[:, None] * self._table[:, :slots]).sum(axis=0).tolist()
         _loops.finite(sum(scores))
-        return scores + [0.0] * (slots - len(scores))
+        return scores + [0.0] * (slots - len(scores)) if len(scores) < slots else scores
 
     @contextlib.contextmanager
     def batch(self, phis: Sequence[Features]) -> Iterator[None]:
@@ -105,10 +105,10 @@ class SupportStore:
 
         Only without a limit: where support vectors give way, each example is on its own.
         """
-        if self._limit.size == math.inf and len(self._vectors) >= _BLOCK_FROM:
+        if self._limit.size == math.inf:
             if isinstance(phis, Table) and phis.matrix is not None and (rows := self._dense_rows(phis.names)):
                 self._batch = _gram.dense(phis, phis.matrix, self._kernel, self._extra, rows, self._table)
-            else:
+            elif len(self._vectors) >= _BLOCK_FROM:
                 self._batch = _gram.sparse(phis, self._kernel, self._extra, self._mirror(), self._table)
         try:
             yield
@@ -137,27 +137,40 @@ class SupportStore:
         phi = terms[0].phi
         if any(term.phi is not phi for term in terms):
             raise ValueError("a kernel store takes terms of one example a step")
-        table = self._table if keep == 1.0 else keep * self._table
-        row = np.zeros(max(table.shape[1], 1 + max(term.slot for term in terms)))
+        row = np.zeros(1 + max(term.slot for term in terms))
         for sign, _, slot in terms:
             row[slot] += sign * length / norm
-        seated = self._seated
-        if seated:
-            row[:table.shape[1]] += table[-1]
-        if not np.isfinite(row).all():
-            raise ValueError("a coefficient would not be finite; nothing was learned")
-        if seated:
-            table = table[:-1]
-        elif not row.any():  # too short a step for the floats
-            return
-        elif len(self._vectors) >= self._limit.size:
-            raise Full
-        else:
-            self._seat(phi)
-        self._table = self._grown(table, row)
-        if self._batch is not None:
-            self._batch.move(phi, row, keep)
-        self.lost *= keep
+        self._put(phi, row, keep)
+
+    def blend(self, parts: Sequence[tuple[float, SupportStore, Sequence[int]]]) -> None:
+        """Become the sum of share * store over `parts`, each with the slot here of each slot there; this one is empty.
+
+        The same record is one support vector, however many stores hold it. The others come in order of their age, as
+        newcomers of a stream do: where the budget is full, its policy makes room. `ValueError` if a coefficient would
+        not be finite.
+        """
+        aged = sorted(
+            ((place / len(store._vectors), number, place) for number, (_, store, _) in enumerate(parts)
+             for place in range(len(store._vectors))),
+        )
+        rows: dict[frozenset[tuple[Name, float]], tuple[Features, Array]] = {}
+        for _, number, place in aged:
+            share, store, slots = parts[number]
+            phi = store._vectors[place]
+            row = np.zeros(1 + max(slots))
+            own = store._table[place]
+            row[list(slots)[:len(own)]] = share * own  # no slot twice; the last ones may never have moved
+            key = frozenset(phi.items())
+            if key in rows:
+                row = _sum(rows.pop(key)[1], row)
+            rows[key] = phi, row
+        self.lost = sum(share * store.lost for share, store, _ in parts)
+        for phi, row in rows.values():
+            if len(self._vectors) < self._limit.size:
+                self._put(phi, row)
+            else:
+                with self.room_for(phi):
+                    self._put(phi, row)
 
     @contextlib.contextmanager
     def room_for(self, phi: Features) -> Iterator[None]:
@@ -211,12 +224,36 @@ class SupportStore:
         self._vectors, self._table, self.lost, self._block, self._dense = vectors, table, lost, None, None
 
     def _square(self, phi: Features) -> float:
+        if self._batch is not None and math.isfinite(square := self._batch.square(phi)):
+            return square
         return self._kernel(phi, phi) + self._extra
+
+    def _put(self, phi: Features, row: Array, keep: float = 1.0) -> None:
+        """Add `row`, a coefficient a slot, to phi's, after all others became `keep` times what they were."""
+        table, seated = self._table if keep == 1.0 else keep * self._table, self._seated
+        if len(row) < table.shape[1]:
+            row = np.append(row, np.zeros(table.shape[1] - len(row)))
+        if seated:
+            row = _sum(row, table[-1])
+        if not np.isfinite(row).all():
+            raise ValueError("a coefficient would not be finite; nothing was learned")
+        if seated:
+            table = table[:-1]
+        elif not row.any():  # too short a step for the floats
+            return
+        elif len(self._vectors) >= self._limit.size:
+            raise Full
+        else:
+            self._seat(phi)
+        self._table = self._grown(table, row)
+        if self._batch is not None:
+            self._batch.move(phi, row, keep)
+        self.lost *= keep
 
     def _seat(self, phi: Features) -> None:
         row = None if self._batch is None or self._dense is None else self._batch.dense_row(phi)
-        own = {name: float(value) for name, value in phi.items() if value} if row is None else phi
-        square = self._square(own)
+        square = self._square(phi)
+        own = phi.kept() if isinstance(phi, Row) else {name: float(value) for name, value in phi.items() if value}
         self._vectors.append(own)
         self._squares.append(square)
         if row is not None and self._dense is not None:
@@ -280,6 +317,15 @@ class SupportStore:
         rows = np.array([self.similarities(vector) for vector in self._vectors])
         gram: Array = (rows + rows.T) / 2.0
         return gram
+
+
+def _sum(left: Array, right: Array) -> Array:
+    """The sum of two rows, the shorter one with zeros after it."""
+    if len(left) < len(right):
+        left, right = right, left
+    total = left.copy()
+    total[:len(right)] += right
+    return total
 
 
 def of(store: Any) -> SupportStore:

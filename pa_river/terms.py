@@ -23,12 +23,10 @@ class Term(NamedTuple):
 class Violation(NamedTuple):
     """The constraint that an example breaks: by how much, how long its direction is, and along what it points.
 
-    `norm` is the Euclidean length of the whole direction, the sum of `terms`, intercept included.
-    `shrink` is for directions that hold the weights themselves (uniclass): the store is scaled by
-    `1 - length / norm` before the terms are added.
+    `norm` is the Euclidean length of the whole direction, the sum of `terms`, intercept included. Uniclass prediction
+    points from the center to the record: its term is the record, its norm that of a unit vector.
     """
 
     loss: float
     norm: float
     terms: tuple[Term, ...]
-    shrink: bool = False

@@ -31,9 +31,9 @@ def sentence(tokens: Any) -> list[Features]:
     if not isinstance(tokens, (list, tuple)):
         raise ValueError(f"the tokens of a sequence must be a list, got {type(tokens).__name__}")
     checked = []
-    for i, token in enumerate(tokens):
+    for i, own in enumerate(tokens):
         try:
-            checked.append(_token(token))
+            checked.append(token(own))
         except ValueError as error:
             raise ValueError(f"token {i}: {error}") from error
     return checked
@@ -45,16 +45,17 @@ def require_pairs(tokens: Any, tags: Any) -> None:
         raise ValueError(f"{len(tokens)} tokens with {len(tags)} tags")
 
 
-def _token(token: Any) -> Features:
-    if isinstance(token, str):
-        return {str(token): 1.0}
-    if not isinstance(token, (list, tuple)):
-        return features(token)
+def token(x: Any) -> Features:
+    """Return the checked features of one token; `ValueError` as `sentence` words it."""
+    if isinstance(x, str):
+        return {str(x): 1.0}
+    if not isinstance(x, (list, tuple)):
+        return features(x)
     try:
-        "".join(token)  # whether each is a text, at the speed of C
+        "".join(x)  # whether each is a text, at the speed of C
     except TypeError:
-        raise ValueError(f"a token given as a list must hold texts, got {short(token)}") from None
-    phi = dict.fromkeys(token, 1.0)
-    if len(phi) != len(token):
-        raise ValueError(f"feature {next(name for i, name in enumerate(token) if name in token[:i])!r} appears twice")
+        raise ValueError(f"a token given as a list must hold texts, got {short(x)}") from None
+    phi = dict.fromkeys(x, 1.0)
+    if len(phi) != len(x):
+        raise ValueError(f"feature {next(name for i, name in enumerate(x) if name in x[:i])!r} appears twice")
     return phi

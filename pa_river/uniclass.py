@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pa_river import _validate, state, steps, support
+from pa_river import _validate, batch, state, steps, support
 from pa_river.budget import Budget
 from pa_river.centers import KernelCenter, LinearCenter
 from pa_river.features import features
@@ -15,9 +15,9 @@ from pa_river.kernels import Kernel
 from pa_river.terms import Features, Name, Term, Violation
 
 try:
-    from river.base import AnomalyDetector
+    from river.base import AnomalyDetector as AnomalyDetector
 except ImportError:  # where older Rivers keep it
-    from river.anomaly.base import AnomalyDetector
+    from river.anomaly.base import AnomalyDetector as AnomalyDetector
 
 #: The score of a record elsewhere than a center of radius 0; a score is finite.
 _OUTSIDE = 1e308
@@ -62,12 +62,13 @@ class PAUniclass(AnomalyDetector):
 
     """
 
+    rule = steps.Chosen()
+
     def __init__(
         self, rule: steps.StepRule | None = None, *, eps: float | None = None, max_radius: float | None = None,
         kernel: Kernel | None = None, budget: Budget | None = None,
     ):
         owner = type(self).__name__
-        _validate.require_instance(owner, "rule", rule, steps.StepRule, "PA(), PA1(C) or PA2(C)")
         if eps is not None and max_radius is not None:
             raise ValueError(f"{owner} takes a fixed radius eps={eps!r} or a bound max_radius={max_radius!r}, not both")
         support.check(owner, kernel, budget)
@@ -153,6 +154,53 @@ class PAUniclass(AnomalyDetector):
             self._learn(phi, w, distance)
         return score
 
+    def learn_many(self, X: Any, *, w: Any = None) -> None:
+        """Learn the rows of X in order, all or nothing: equal to a loop of `learn_one`.
+
+        Parameters
+        ----------
+        X
+            numpy array or scipy sparse matrix, (n, d): column j is the feature `j`, an int; or a pandas frame, whose
+            columns are the names.
+        w
+            n weights, or None for 1 each.
+
+        Raises
+        ------
+        ValueError
+            Naming row and column; nothing is learned then. Being able to take a batch back costs a copy of the center.
+
+        """
+        self._learn_rows(X, w, None)
+
+    def step_many(self, X: Any, *, w: Any = None) -> Any:
+        """Return the score of each row before it is learned, and learn them: a loop of `step`, all or nothing."""
+        scores: list[float] = []
+        self._learn_rows(X, w, scores)
+        return batch.like(X, scores)
+
+    def score_many(self, X: Any) -> Any:
+        """Return `score_one` of the rows of X: a Series for a frame, with its index; else an array."""
+        return batch.like(X, list(batch.numbered(batch.rows(X), lambda phi: self._score(self._store.distance(phi)))))
+
+    def _learn_rows(self, X: Any, w: Any, scores: list[float] | None) -> None:
+        rows = batch.rows(X)
+        examples = batch.examples(rows, [None] * len(rows), w, lambda y: y)
+        version, lift, restore_store = self._version, self._lift, self._store.mark(rows)
+        for number, (phi, _, weight) in enumerate(examples):
+            try:
+                distance = self._store.distance(phi)
+                if scores is not None:
+                    scores.append(self._score(distance))
+                if weight:
+                    self._learn(phi, weight, distance)
+            except Exception as error:
+                self._version, self._lift = version, lift
+                restore_store()
+                if isinstance(error, ValueError):
+                    raise ValueError(f"row {number}: {error}") from error
+                raise
+
     @property
     def _bound(self) -> float:
         if self.max_radius is not None:
@@ -168,7 +216,7 @@ class PAUniclass(AnomalyDetector):
     def _violation(self, phi: Features, y: None, scores: float) -> Violation | None:
         """Return the constraint that a record at distance `scores` breaks; its direction is a unit vector."""
         loss = math.hypot(scores, self._lift) - self._bound
-        return Violation(loss, 1.0, (Term(1.0, phi),), shrink=True) if loss > 0.0 else None
+        return Violation(loss, 1.0, (Term(1.0, phi),)) if loss > 0.0 else None
 
     def _learn(self, phi: Features, w: float, distance: float) -> None:
         try:
@@ -187,6 +235,13 @@ class PAUniclass(AnomalyDetector):
                 self._store.approach(phi, share)
                 if self.max_radius is not None:  # above 0 in exact arithmetic, and so here
                     self._lift = max(self._lift * (1.0 - share), sys.float_info.min)
+
+    def _blend(self, models: Sequence[PAUniclass], shares: Sequence[float]) -> None:
+        """Become the weighted average of models of this class, in the lifted space; this one is new."""
+        self._version = sum(model._version for model in models)
+        self._lift = math.fsum(share * model._lift for share, model in zip(shares, models))
+        store: Any = self._store
+        store.blend([(share, model._store, (0,)) for share, model in zip(shares, models)])
 
     def _get_state(self) -> dict[str, Any]:
         return {"version": self._version, "lift": self._lift, "store": self._store.get_state()}

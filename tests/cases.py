@@ -5,11 +5,13 @@ A model joins by its line in ALL; `tests/unit/test_cases.py` fails if a public l
 
 from __future__ import annotations
 
+import decimal
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import pandas
 from hypothesis import strategies as st
 from river import base
 
@@ -85,7 +87,7 @@ def by_rule(
     return [Case(f"{name} {rule}", lambda make=make: build(make()), x, y, **more) for rule, make in RULES.items()]
 
 
-NOT_A_LABEL = (None, float("nan"), ["spam"], ("a", None))
+NOT_A_LABEL = (None, float("nan"), decimal.Decimal("nan"), complex("nan"), pandas.NA, pandas.NaT, ["spam"], ("a", None))
 
 
 def unit_cost(y: Any, r: Any) -> float:
@@ -144,6 +146,17 @@ PROTOTYPES = [*LABEL, *MULTILABEL]
 
 UNLIMITED = pa_river.Budget(math.inf)
 BOUNDED = {"overflow": "k is at most 1, so no score is beyond floats"}
+OF_LABELS = {"bad_y": NOT_A_LABEL}
+OF_SETS = {"bad_y": MULTILABEL[0].bad_y, "two_y": MULTILABEL[0].two_y}
+#: Models with one prototype a label, each also with a kernel: name -> how it is built, its y.
+KERNEL_LABELS: dict[str, Any] = {
+    "PAMulticlass": (pa_river.PAMulticlass, strategies.labels, OF_LABELS),
+    "PAMultilabel": (pa_river.PAMultilabel, strategies.label_sets, OF_SETS),
+    "PACostSensitive": (lambda **more: pa_river.PACostSensitive(unit_cost, **more), strategies.labels,
+                        {**OF_LABELS, "not_stored": {"cost": unit_cost}}),
+    "MulticlassPerceptron": (pa_river.MulticlassPerceptron, strategies.labels, OF_LABELS),
+    "MIRAClassifier": (pa_river.MIRAClassifier, strategies.labels, OF_LABELS),
+}
 KERNEL = [
     *by_rule("PAClassifier RBF", lambda rule: pa_river.PAClassifier(rule, kernel=pa_river.RBF(0.1), budget=UNLIMITED),
              X, strategies.binary_labels, bad_y=NOT_BINARY, exceptions=BOUNDED),
@@ -152,8 +165,8 @@ KERNEL = [
          X, strategies.binary_labels, bad_y=NOT_BINARY),
     Case("PARegressor linear kernel", lambda: pa_river.PARegressor(kernel=pa_river.Linear(), budget=UNLIMITED),
          X, strategies.targets, bad_y=NOT_A_TARGET, two_y=(3.0, -3.0)),
-    Case("PAMulticlass RBF", lambda: pa_river.PAMulticlass(kernel=pa_river.RBF(0.1), budget=UNLIMITED),
-         X, strategies.labels, bad_y=NOT_A_LABEL, exceptions=BOUNDED),
+    *[Case(f"{name} RBF", lambda build=build: build(kernel=pa_river.RBF(0.1), budget=UNLIMITED),
+           X, y, exceptions=BOUNDED, **more) for name, (build, y, more) in KERNEL_LABELS.items()],
 ]
 BUDGET = [
     *[Case(f"PAClassifier budget {policy}",
@@ -162,9 +175,8 @@ BUDGET = [
       for policy in ("projection", "nearest", "smallest", "oldest")],
     Case("PARegressor budget", lambda: pa_river.PARegressor(kernel=pa_river.RBF(0.1), budget=pa_river.Budget(2)),
          X, strategies.targets, bad_y=NOT_A_TARGET, two_y=(3.0, -3.0), exceptions=BOUNDED),
-    Case("PAMulticlass budget",
-         lambda: pa_river.PAMulticlass(kernel=pa_river.RBF(0.1), budget=pa_river.Budget(2, "nearest")),
-         X, strategies.labels, bad_y=NOT_A_LABEL, exceptions=BOUNDED),
+    *[Case(f"{name} budget", lambda build=build: build(kernel=pa_river.RBF(0.1), budget=pa_river.Budget(2, "nearest")),
+           X, y, exceptions=BOUNDED, **more) for name, (build, y, more) in KERNEL_LABELS.items()],
 ]
 SECOND_BINARY = [
     Case("AROWClassifier", pa_river.AROWClassifier, X, strategies.binary_labels, bad_y=NOT_BINARY),
@@ -182,11 +194,15 @@ SECOND = [*SECOND_BINARY, *SECOND_LABEL]
 CERTIFIED = [
     Case("Certified PAClassifier",
          lambda: pa_river.Certified(pa_river.PAClassifier(), {"a": 0.5, "b": -1.0, None: 0.1}),
-         X, strategies.binary_labels, bad_y=NOT_BINARY, exceptions={"river": "a wrapper, of no base class of River's"}),
+         X, strategies.binary_labels, bad_y=NOT_BINARY),
     Case("Certified PAMulticlass", lambda: pa_river.Certified(pa_river.PAMulticlass(pa_river.PA())),
-         X, strategies.labels, bad_y=NOT_A_LABEL, exceptions={"river": "a wrapper, of no base class of River's"}),
+         X, strategies.labels, bad_y=NOT_A_LABEL),
+    Case("Certified PAMultilabel", lambda: pa_river.Certified(pa_river.PAMultilabel()),
+         X, strategies.label_sets, bad_y=MULTILABEL[0].bad_y, two_y=MULTILABEL[0].two_y),
+    Case("Certified PARegressor", lambda: pa_river.Certified(pa_river.PARegressor(pa_river.PA2(0.5)), {"a": 2.0}),
+         X, strategies.targets, bad_y=NOT_A_TARGET, two_y=(3.0, -3.0)),
     Case("Certified PAUniclass", lambda: pa_river.Certified(pa_river.PAUniclass(max_radius=9.0), {"a": 0.5, None: 2.0}),
-         X, st.none(), supervised=False, exceptions={"river": "a wrapper, of no base class of River's"}),
+         X, st.none(), supervised=False),
 ]
 UNICLASS = [
     *by_rule("PAUniclass", lambda rule: pa_river.PAUniclass(rule, eps=0.5), X, st.none(), supervised=False),
@@ -223,18 +239,33 @@ AVERAGED = [
          two_y=({"spam": True, 3: False}, {"spam": False, 3: True})),
 ]
 
+OBSERVED = {
+    "zero": "a scaler counts a value of 0 as it does any other",
+    "scales": "a variance is a square: 1e200 has none, and is refused; 1e-200 has none to divide by",
+}
+SCALED = [
+    *by_rule("ScaledPAClassifier", pa_river.ScaledPA, X, strategies.binary_labels, bad_y=NOT_BINARY,
+             exceptions=OBSERVED),
+    Case("ScaledPARegressor", lambda: pa_river.ScaledPA(pa_river.PA1(0.5), learn_intercept=False, eps=0.1),
+         X, strategies.targets, bad_y=NOT_A_TARGET, two_y=(3.0, -3.0), exceptions=OBSERVED),
+]
+
 ALL = [
     *BINARY, *REGRESSION, *PROTOTYPES, *JOINT, *KERNEL, *BUDGET, *UNICLASS, *SECOND, *CERTIFIED, *AVERAGED,
-    AVERAGED_REGRESSOR, *SEQUENCES, *MARGIN_DISTRIBUTION,
+    AVERAGED_REGRESSOR, *SEQUENCES, *MARGIN_DISTRIBUTION, *SCALED,
 ]
 #: Models that move by a step rule along one direction of records; test_sequences.py has the properties of sentences.
 STEPS = [case for case in ALL
-         if hasattr(case.build(), "rule") and case not in (*BUDGET, *UNICLASS, *CERTIFIED, *SEQUENCES)]
+         if hasattr(case.build(), "rule") and case not in (*BUDGET, *UNICLASS, *CERTIFIED, *SEQUENCES, *SCALED)]
 #: Models whose weights are linear in feature names.
 LINEAR = [*BINARY, *REGRESSION, *PROTOTYPES, *SECOND, *AVERAGED, AVERAGED_REGRESSOR]
 #: Models with a River base class: `check_estimator` runs over them.
 RIVER = [case for case in ALL if "river" not in case.exceptions and isinstance(case.build(), RIVER_BASES)]
 #: Models with learn_many and predict_many over tables.
-BATCH = [*BINARY, *REGRESSION, *PROTOTYPES, *KERNEL, *BUDGET, *SECOND, *AVERAGED[:2]]
+BATCH = [*BINARY, *REGRESSION, *PROTOTYPES, *KERNEL, *BUDGET, *SECOND, *AVERAGED[:2], *SCALED]
 #: Models on one flat store: those that the compiled core runs.
 LINEAR_STORE = [*BINARY, *REGRESSION]
+#: Models on one row of weights a name: those too.
+ROW_STORE = PROTOTYPES
+#: Every model of which the compiled core runs a part.
+COMPILED = [*LINEAR_STORE, *ROW_STORE, *SCALED]

@@ -75,9 +75,9 @@ def events(draw: st.DrawFn, control: bool = True) -> Event:
     return Event(KEY, id, time, x, y, w=draw(weights), segment=draw(st.sampled_from([None, "s"])))
 
 
-def streams(control: bool = True, most: int = 25) -> st.SearchStrategy[list[Event]]:
+def streams(control: bool = True, most: int = 25, least: int = 0) -> st.SearchStrategy[list[Event]]:
     """Events in almost any order of time: half of the streams are sorted."""
-    some = st.lists(events(control), max_size=most)
+    some = st.lists(events(control), min_size=least, max_size=most)
     return st.one_of(some, some.map(lambda stream: sorted(stream, key=lambda event: event.time)))
 
 

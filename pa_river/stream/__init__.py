@@ -16,6 +16,7 @@ from pa_river.stream.records import (
     payload,
 )
 from pa_river.stream.snapshots import SnapshotStore, diff, rollback_event
+from pa_river.stream.spec import engine_key
 
 __all__ = [
     "OUTPUTS",
@@ -33,6 +34,7 @@ __all__ = [
     "check_values",
     "checksum",
     "diff",
+    "engine_key",
     "event_from",
     "parse",
     "payload",

@@ -8,9 +8,9 @@ from pa_river.state import StateError
 from pa_river.stream import control
 from pa_river.stream.buffers import Buffer, size_of
 from pa_river.stream.cell_state import INF, CellState
-from pa_river.stream.order import NEW, InOrder, Marks
+from pa_river.stream.order import DUPLICATE, NEW, InOrder, Marks
 from pa_river.stream.parsing import check_values, malformed
-from pa_river.stream.records import Event, Outcome, Output, Prediction
+from pa_river.stream.records import Event, Outcome, Output, Prediction, Snapshot
 from pa_river.stream.seen import ANSWERED, CONTROL, NO_FEATURES, UNLABELLED, Seen, digest_x, digest_y
 
 
@@ -22,16 +22,18 @@ class Cell(CellState):
     def on_event(self, event: Event) -> list[Output]:
         """Handle one event, or keep it until its turn; then those that waited for it."""
         out: list[Output] = []
-        if event.seq is None and self.settings.order == "arrival":
+        order = self.settings.order
+        if event.seq is None and order == "arrival":
             self._handle(event, out)
             return out
         if not self.live:
             self.touch()
-        source = event.source or ""
+        if order == "event_time":
+            self._by_time(event, out)
+            return out
         try:
-            if type(event.seq) is not int or event.seq < 0 or type(source) is not str:
-                raise ValueError(f"seq must be an integer >= 0 and source text, got {event.seq!r} and {source!r}")
-            admitted = self.marks.admit(source, event.seq)
+            source, seq = _number_of(event)
+            admitted = self.marks.admit(source, seq)
         except ValueError as error:
             self.reject(event, "validate", str(error), out)
             return out
@@ -40,27 +42,34 @@ class Cell(CellState):
         elif isinstance(self.marks, Marks):
             self._handle(event, out)
         else:
-            self._in_turn(self.marks, source, event.seq, event, out)
+            self._in_turn(self.marks, source, seq, event, out)
         return out
 
     def on_due(self, now: float) -> list[Output]:
         """Handle everything whose deadline lies before `now`; a stale wake-up does nothing."""
         out: list[Output] = []
-        if self.generation is not None and self.deadline() < now:
-            is_held = isinstance(self.marks, InOrder) and len(self.marks) > 0
-            self.expire(now, INF if is_held else self.idle_deadline(), out)
-            self.clock = max(self.clock, now)
+        if self.deadline() < now:
+            self._release(now, out)
+            if self.generation is not None:
+                self.expire(now, INF if self.is_held() else self.idle_deadline(), out)
+            if self.generation is not None:
+                self.clock = max(self.clock, now)
+            elif not self.settings.keep_marks:
+                self.clear()
         return out
 
     def on_end(self) -> list[Output]:
-        """The bounded input is over: what waits for a predecessor is handled, then flushed, and a snapshot leaves."""
+        """The bounded input is over: what waits for its turn is handled, then flushed, and a snapshot leaves."""
         out: list[Output] = []
         if not self.live:
             self.touch()
         if isinstance(self.marks, InOrder):
             while len(self.marks):
                 self._skip(self.marks, None, out)
+        self._release(INF, out)
         if self.generation is None:
+            if self.settings.at_end == "flush":
+                self.clear()
             return out
         if self.settings.at_end == "flush":
             self.flush(self.clock, out)
@@ -68,6 +77,61 @@ class Cell(CellState):
         if self.settings.at_end == "flush":
             self.clear()
         return out
+
+    def _by_time(self, event: Event, out: list[Output]) -> None:
+        """Let an event wait until nothing earlier can come; one that comes behind a later one is handled at once."""
+        waiting, settings = self.waiting, self.settings
+        assert waiting is not None
+        if (fault := malformed(event)) is not None:
+            self.reject(event, "validate", fault, out)
+            return
+        if type(event.time) is not float:
+            event = event._replace(time=float(event.time))
+        try:
+            if event.seq is not None or type(event.source) not in (str, type(None)):
+                source, seq = _number_of(event)
+                assert isinstance(self.marks, Marks)
+                known = self.marks.look(source, seq)
+                if known == NEW and waiting.holds(source, seq):
+                    known = DUPLICATE
+                if known != NEW:
+                    self.count(known)
+                    return
+            if event.time < self.last:
+                self.count("out_of_order")
+                self._admitted(event, out)
+                return
+            waiting.add(event)
+        except ValueError as error:
+            self.reject(event, "validate", str(error), out)
+            return
+        if event.time < self.bound:
+            self.bound = event.time
+        while len(waiting) > settings.max_pending or waiting.bytes > settings.max_pending_bytes:
+            self.count("overflow")
+            self._admitted(waiting.pop(), out)
+        passed = -INF if settings.lateness is None else max(waiting.newest, self.last) - settings.lateness
+        self._release(max(passed, self.clock), out)
+
+    def _release(self, now: float, out: list[Output]) -> None:
+        """Handle, in order, what waits and is of a time before `now`."""
+        waiting = self.waiting
+        while waiting is not None and waiting.earliest() < now:
+            self._admitted(waiting.pop(), out)
+
+    def _admitted(self, event: Event, out: list[Output]) -> None:
+        """Mark an event's number, if it has one, and handle it."""
+        if event.seq is not None:
+            try:
+                self.marks.admit(event.source or "", event.seq)
+            except ValueError as error:
+                self.reject(event, "validate", str(error), out)
+                return
+        self._handle(event, out)
+        if not self.version and self.is_unmoved():  # a cell in which nothing else waits is gone then, too
+            waiting = self.waiting
+            self.clear()
+            self.waiting = waiting
 
     def _in_turn(self, order: InOrder, source: str, seq: int, event: Event, out: list[Output]) -> None:
         if not order.is_turn(source, seq):
@@ -113,10 +177,11 @@ class Cell(CellState):
         if time > self.bound and self.generation is not None and time > self.clock:
             self.deadline()
             if self.bound < time:
-                marks = self.marks
                 self.expire(time, self.idle_deadline(), out)
                 if self.generation is None:
-                    self.marks = marks  # the sources go on counting where they were
+                    snapshot = out[-1]
+                    assert isinstance(snapshot, Snapshot)
+                    self.begin(time, snapshot)
         if self.generation is None:
             self.begin(time)
         if time > self.clock:
@@ -286,3 +351,11 @@ class Cell(CellState):
 
     def _is_over(self, buffer: Buffer) -> bool:
         return len(buffer.entries) > self.settings.max_pending or buffer.bytes > self.settings.max_pending_bytes
+
+
+def _number_of(event: Event) -> tuple[str, int]:
+    """(source, seq) of an event; `ValueError` if they are none that marks can hold."""
+    source = "" if event.source is None else event.source
+    if type(event.seq) is not int or not 0 <= event.seq < 2**63 or type(source) is not str:
+        raise ValueError(f"seq must be an integer >= 0 and source text, got {event.seq!r} and {source!r}")
+    return source, event.seq

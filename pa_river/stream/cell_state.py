@@ -9,6 +9,7 @@ from typing import Any
 from pa_river.state import StateError, pack, unpack
 from pa_river.stream import sections
 from pa_river.stream.buffers import Buffer
+from pa_river.stream.by_time import ByTime
 from pa_river.stream.order import InOrder, Marks, highest
 from pa_river.stream.records import Event, Orphan, Output, Rejected, Snapshot, payload
 from pa_river.stream.sections import Section
@@ -37,25 +38,28 @@ class CellState:
     """
 
     __slots__ = (
-        "settings", "key", "news", "model", "pending", "early", "seen", "marks", "clock", "last", "generation",
-        "version", "parent", "counts", "live", "bound", "_sections", "_data",
+        "settings", "key", "news", "model", "pending", "early", "seen", "marks", "waiting", "clock", "last",
+        "generation", "left", "version", "parent", "counts", "live", "bound", "_sections", "_data",
     )
     model: Served
     pending: Buffer  # id -> features, prediction, its version, weight, segment
     early: Buffer  # id -> label, weight, segment
     seen: SeenRing
     marks: Marks | InOrder
+    waiting: ByTime | None  # under order="event_time"
     clock: float  # the largest event time seen or woken at
     last: float  # the largest event time seen
     generation: int | None  # whole milliseconds of event time; None: not begun
+    left: int | None  # the generation that ended here; None: none did, or nothing of it is to be known
     version: int
     parent: int | None  # the version that the present one grew from; None: the prototype
     counts: dict[str, int]
     live: bool  # whether the sections were opened
     bound: float  # no deadline is before this: what an event or a timer compares first
     _sections: dict[int, Section]
+    _data: bytes | memoryview
 
-    def __init__(self, settings: Settings, key: str, blob: bytes = b"") -> None:
+    def __init__(self, settings: Settings, key: str, blob: bytes | memoryview = b"") -> None:
         self.settings = settings
         self.key = key
         self.news: dict[str, int] = {}  # counts since they were last drained; no part of the state
@@ -65,18 +69,23 @@ class CellState:
 
     def is_blank(self) -> bool:
         """Whether nothing is worth keeping: no example, id or mark came (only queries and refused events)."""
-        if not self.live:
-            return not self._data
-        kept = self.version or self.pending.entries or self.early.entries or len(self.seen) or self.marks
-        return not kept and (self.settings.max_rejected is None or not self.counts)
+        return not self.is_held() and self.is_unmoved() if self.live else not self._data
 
-    def dumps(self) -> bytes:
+    def is_unmoved(self) -> bool:
+        """Whether what was handled left nothing."""
+        entries = len(self.pending.entries) + len(self.early.entries) + len(self.seen)
+        if self.version or entries or self.marks or self.left is not None:
+            return False
+        return self.settings.max_rejected is None or not self.counts
+
+    def dumps(self) -> bytes | memoryview:
         """The cell's bytes, b"" if nothing is left; a section that no event touched keeps its bytes."""
         if not self.live:
             return self._data
         if self.is_blank():
             return b""
-        self._put(sections.HEAD, pack((self.clock, self.last, self.generation, self.version, self.parent, self.counts)))
+        head = (self.clock, self.last, self.generation, self.version, self.parent, self.counts)
+        self._put(sections.HEAD, pack(head if self.left is None else (*head, self.left)))
         self._put(sections.MODEL, self.model.encode() or b"")
         self._put(sections.PENDING, self.pending.encode())
         self._put(sections.EARLY, self.early.encode())
@@ -84,13 +93,15 @@ class CellState:
         self._put(sections.MARKS, self.marks.encode())
         if isinstance(self.marks, InOrder):
             self._put(sections.WAITING, self.marks.encode_waiting())
+        elif self.waiting is not None:
+            self._put(sections.WAITING, self.waiting.encode())
         return sections.join(self._sections)
 
     def snapshot(self, reason: str) -> Snapshot:
         """The model and the cell as a record.
 
-        Events that wait for their predecessor are not in it: its marks say that they are still to come, and which
-        ones had come already is a matter of arrival.
+        Events that wait for their turn are not in it: its marks say that they are still to come, and which ones had
+        come already is a matter of arrival.
         """
         self.dumps()
         cell = sections.join({number: part for number, part in self._sections.items() if number != sections.WAITING})
@@ -156,13 +167,18 @@ class CellState:
     def deadline(self) -> float:
         """When the cell wants to be woken; inf if nothing is due ever.
 
-        No key is idle while events wait for their predecessor: the end of the input frees them.
+        No key is idle while events wait for their turn: time, or the end of the input, frees them.
         """
         if not self.live:
             self.touch()
         label, idle = self._label_deadline()[0], self.idle_deadline()
-        self.bound = min(label, idle)
-        return label if isinstance(self.marks, InOrder) and len(self.marks) else self.bound
+        turn = INF if self.waiting is None else self.waiting.earliest()
+        self.bound = min(label, idle, turn)
+        return min(label, turn) if self.is_held() else self.bound
+
+    def is_held(self) -> bool:
+        """Whether events wait for their turn."""
+        return len(self.marks) > 0 if isinstance(self.marks, InOrder) else bool(self.waiting)
 
     def idle_deadline(self) -> float:
         """When the key leaves, if no event comes."""
@@ -187,7 +203,9 @@ class CellState:
             self.clock = max(self.clock, idle)
             self.flush(idle, out)
             out.append(self.snapshot("idle"))
+            marks, waiting, left = self.marks, self.waiting, self.generation
             self.clear()
+            self.marks, self.waiting, self.left = marks, waiting, left  # the sources go on counting where they were
 
     def _label_deadline(self) -> tuple[float, Callable[[str, float, list[Output]], None], str]:
         """The first deadline of what waits, and how it leaves: at equal deadlines features before labels."""
@@ -207,26 +225,49 @@ class CellState:
         for _, is_label, id in sorted(waiting, key=lambda entry: entry[:2]):
             (self.drop_label if is_label else self.drop_features)(id, time, out)
 
-    def begin(self, time: float) -> None:
-        """A generation begins with the event at `time`; or the last one goes on, if it is to be restored."""
+    def begin(self, time: float, left: Snapshot | None = None) -> None:
+        """A generation begins with the event at `time`; or, by `on_return`, the one that left goes on.
+
+        `left` is its snapshot, if it left just now; else the reader is asked.
+        """
         self.bound = -INF
-        reader = self.settings.reader
-        found = None if reader is None else reader.newest(self.key)
-        if found is None or not found.cell:
-            self.generation = round(time * 1000)
-            return
-        marks = self.marks
+        settings = self.settings
+        floor, self.left = self.left, self.left if settings.keep_marks else None
+        if settings.on_return == "restore" and floor is not None and settings.reader is not None:
+            found = left or settings.reader.newest(self.key)
+            if found is not None and found.cell:
+                marks, waiting = self.marks, self.waiting
+                self._adopt(found.cell)
+                self.touch()
+                self.model.replace(found.model)  # the store may have rolled back the model, and only that
+                if marks:
+                    self.marks = marks
+                self.waiting = waiting
+                self.last = time
+                return
+        self.generation = round(time * 1000) if floor is None else max(round(time * 1000), floor + 1)
+
+    def resume(self, found: Snapshot) -> None:
+        """Go on from what a snapshot holds: of a key that had left then, its marks and its generation alone."""
         self._adopt(found.cell)
         self.touch()
-        self.model.replace(found.model)  # the store may have rolled back the model, and only that
-        if marks:
-            self.marks = marks
-        self.last = time
+        self.model.replace(found.model)
+        if found.reason == "idle":
+            marks, waiting = self.marks, self.waiting
+            self.clear()
+            self.marks, self.waiting, self.left = marks, waiting, found.generation
+
+    def serve(self, found: Snapshot) -> None:
+        """Another model, as a later version than the present one."""
+        if not self.live:
+            self.touch()
+        self.model.replace(found.model)
+        self.parent, self.version = self.version, found.version
 
     def clear(self) -> None:
         """Nothing is left; the next event begins a new generation."""
         self.clock = self.last = -INF
-        self.generation = None
+        self.generation = self.left = None
         self.version = 0
         self.parent = None
         self.counts = {}
@@ -244,17 +285,20 @@ class CellState:
         self.early = Buffer(blob.get(sections.EARLY, b""), timed)
         self.seen = SeenRing(settings.dedupe_size, settings.label_ttl, blob.get(sections.SEEN, b""))
         marks = blob.get(sections.MARKS, b"")
-        in_order = settings.order == "sequence"
-        self.marks = InOrder(marks, blob.get(sections.WAITING, b"")) if in_order else Marks(marks)
+        waiting = blob.get(sections.WAITING, b"")
+        self.marks = InOrder(marks, waiting) if settings.order == "sequence" else Marks(marks)
+        self.waiting = ByTime(waiting) if settings.order == "event_time" else None
         self.live = True
         self.bound = -INF
 
-    def _adopt(self, data: bytes) -> None:
+    def _adopt(self, data: bytes | memoryview) -> None:
         """Take over a cell's bytes; only the head is opened."""
         self._sections = sections.split(data)
         self._data = data
         self.live = False
-        self.clock, self.last, self.generation, self.version, self.parent, self.counts = _head(self._sections)
+        head = _head(self._sections)
+        self.clock, self.last, self.generation, self.version, self.parent, self.counts = head[:6]
+        self.left = head[6] if len(head) == 7 else None
 
     def _put(self, number: int, blob: bytes) -> None:
         present = self._sections.get(number)
@@ -270,8 +314,8 @@ _OPENED = frozenset((
 def with_model(cell: bytes, model: bytes, *, version: int, parent: int) -> bytes:
     """A cell's bytes with another model in them, as the given version; nothing else changes."""
     parts = sections.split(cell)
-    clock, last, generation, _, _, counts = _head(parts)
-    parts[sections.HEAD] = sections.section(pack((clock, last, generation, version, parent, counts)))
+    clock, last, generation, _, _, *rest = _head(parts)
+    parts[sections.HEAD] = sections.section(pack((clock, last, generation, version, parent, *rest)))
     parts[sections.MODEL] = sections.section(model)
     return sections.join(parts)
 
@@ -282,8 +326,9 @@ def high_marks(cell: bytes) -> dict[str, int]:
     return highest(parts[sections.MARKS].open()) if sections.MARKS in parts else {}
 
 
-def _head(parts: dict[int, Section]) -> tuple[float, float, int | None, int, int | None, dict[str, int]]:
+def _head(parts: dict[int, Section]) -> tuple[Any, ...]:
+    """(clock, last, generation, version, parent, counts), and the generation that left, if one did."""
     head = unpack(parts[sections.HEAD].open()) if sections.HEAD in parts else None
-    if not (isinstance(head, tuple) and len(head) == 6 and tuple(map(type, head[:2])) == (float, float)):
+    if not (isinstance(head, tuple) and len(head) in (6, 7) and tuple(map(type, head[:2])) == (float, float)):
         raise StateError("the head of a cell is missing or not what was written")
     return head

@@ -19,7 +19,7 @@ NEW, DUPLICATE, TOO_OLD = "new", "duplicates", "too_old"
 
 
 class Marks:
-    """Order "arrival": the last 1,024 sequence numbers of each source, in rising order."""
+    """Orders "arrival" and "event_time": the last 1,024 sequence numbers of each source, in rising order."""
 
     __slots__ = ("_numbers", "_blob")
 
@@ -50,6 +50,18 @@ class Marks:
         else:
             numbers.append(seq)
         self._blob = None
+        return NEW
+
+    def look(self, source: str, seq: int) -> str:
+        """What `admit` would say, without marking."""
+        numbers = self._numbers.get(source)
+        if numbers is None:
+            _require_room(self._numbers)
+        elif numbers and seq <= numbers[-1]:
+            if numbers[bisect.bisect_left(numbers, seq)] == seq:
+                return DUPLICATE
+            if len(numbers) == WINDOW and seq < numbers[0]:
+                return TOO_OLD
         return NEW
 
     def __bool__(self) -> bool:
@@ -130,7 +142,7 @@ class InOrder:
             del self._waiting[source]
         self.bytes -= entry[0]
         self._waiting_blob = None
-        return _event(entry[1])
+        return event_of(entry[1])
 
     def skip(self, source: str | None = None) -> tuple[str, int] | None:
         """Go on to the lowest waiting number of a source (None: of the first one): (source, numbers passed over)."""
@@ -180,7 +192,8 @@ def _numbers(first: int, steps: Any) -> list[int]:
     return (first + np.cumsum(numbers)).tolist()  # type: ignore[no-any-return]
 
 
-def _event(kept: Event | bytes) -> Event:
+def event_of(kept: Event | bytes) -> Event:
+    """The event itself; `StateError` if these bytes are none."""
     if isinstance(kept, Event):
         return kept
     fields = unpack(kept)

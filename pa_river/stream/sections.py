@@ -46,7 +46,7 @@ def join(sections: dict[int, Section]) -> bytes:
     return b"".join([header, table, *[part.blob for _, part in present]])
 
 
-def split(data: bytes) -> dict[int, Section]:
+def split(data: bytes | memoryview) -> dict[int, Section]:
     """The sections that `join` wrote, unopened; `StateError` on anything else."""
     view = _require(data, _HEADER.size, "cell")
     magic, version, count, checksum = _HEADER.unpack_from(view)
@@ -66,7 +66,7 @@ def split(data: bytes) -> dict[int, Section]:
     return parts
 
 
-def join_cells(cells: Sequence[tuple[str, float, bytes]], armed: float) -> bytes:
+def join_cells(cells: Sequence[tuple[str, float, bytes | memoryview]], armed: float) -> bytes:
     """The directory of an engine key: (key, next deadline or inf, cell bytes) each, and the armed timer or inf."""
     keys = [key.encode() for key, _, _ in cells]
     rows = b"".join([_CELL.pack(due, len(key), len(blob)) for (_, due, blob), key in zip(cells, keys)])
@@ -77,8 +77,8 @@ def join_cells(cells: Sequence[tuple[str, float, bytes]], armed: float) -> bytes
     return b"".join([header, table, *[blob for _, _, blob in cells]])
 
 
-def split_cells(data: bytes) -> tuple[list[tuple[str, float, bytes]], float]:
-    """What `join_cells` wrote, the cells unopened; `StateError` on anything else."""
+def split_cells(data: bytes) -> tuple[list[tuple[str, float, memoryview]], float]:
+    """What `join_cells` wrote, the cells unopened, as views of these bytes; `StateError` on anything else."""
     view = _require(data, _HOLDER.size, "directory of cells")
     magic, version, reserved, count, size, armed, checksum = _HOLDER.unpack_from(view)
     _require_format(magic, _HOLDER_MAGIC, version, "directory of cells")
@@ -89,11 +89,11 @@ def split_cells(data: bytes) -> tuple[list[tuple[str, float, bytes]], float]:
     plain = bytes(view[:_HOLDER.size - 4]) + bytes(4)
     if reserved or zlib.crc32(view[_HOLDER.size:at], zlib.crc32(plain)) != checksum:
         raise StateError("a directory of cells is damaged")
-    cells: list[tuple[str, float, bytes]] = []
+    cells: list[tuple[str, float, memoryview]] = []
     for due, key_length, length in _CELL.iter_unpack(view[_HOLDER.size:first]):
         if length > len(view) - at:
             raise StateError("a directory of cells is cut short")
-        cells.append((bytes(view[first:first + key_length]).decode(), due, bytes(view[at:at + length])))
+        cells.append((bytes(view[first:first + key_length]).decode(), due, view[at:at + length]))
         first += key_length
         at += length
     if at != len(view):
@@ -122,7 +122,7 @@ def unpack_ids(block: bytes) -> list[str]:
     return ids  # type: ignore[return-value]
 
 
-def _require(data: bytes, least: int, what: str) -> memoryview:
+def _require(data: bytes | memoryview, least: int, what: str) -> memoryview:
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise StateError(f"the bytes of a {what} were expected, got {type(data).__name__}")
     if len(data) < least:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Any, Protocol
 
 from pa_river.stream.parsing import MAX_TIME
@@ -16,7 +17,7 @@ OLD_MODELS = 3  # in the ring that a rollback takes from
 
 
 class SnapshotReader(Protocol):
-    """Where `on_return="restore"` finds a key again; the snapshot store is one."""
+    """Where a key is found that the engine holds nothing of; the snapshot store is one."""
 
     def newest(self, key: str) -> Snapshot | None:
         """The newest snapshot of a key, or None."""
@@ -30,7 +31,8 @@ class Settings:
         shards: int | None = None, detector: Any = None, action: str = "none", at_end: str = "flush",
         on_return: str = "fresh", dedupe_size: int = 1024, max_pending: int = 10_000,
         max_pending_bytes: int = 4_000_000, max_rejected: int | None = None, snapshot_every: int | None = None,
-        keep_every: int | None = 1_000, reader: SnapshotReader | None = None,
+        keep_every: int | None = 1_000, reader: SnapshotReader | None = None, lateness: float | None = None,
+        keep_marks: bool = False,
     ) -> None:
         self.label_ttl = _seconds("label_ttl", label_ttl)
         self.idle_ttl = _seconds("idle_ttl", idle_ttl)
@@ -44,15 +46,18 @@ class Settings:
         self.max_rejected = None if max_rejected is None else _count("max_rejected", max_rejected, least=0)
         self.snapshot_every = None if snapshot_every is None else _count("snapshot_every", snapshot_every)
         self.keep_every = None if keep_every is None else _count("keep_every", keep_every)
-        if order == "event_time":
-            raise ValueError("CellSpec(order='event_time') is not supported yet: use 'arrival' or 'sequence'")
-        if shards is not None:
-            raise ValueError("CellSpec(shards=...) is not supported yet: each key has an engine key of its own")
+        self.shards = None if shards is None else _count("shards", shards)
+        self.lateness = None if lateness is None else _seconds("lateness", lateness, least=0)
+        if lateness is not None and order != "event_time":
+            raise ValueError("CellSpec(lateness=...) is for order='event_time' alone: no other order looks at it")
+        self.keep_marks = keep_marks
         if detector is not None or action != "none":
             raise ValueError("CellSpec(detector=..., action=...): drift handling is not supported yet")
-        if (on_return == "restore") != (reader is not None):
-            raise ValueError("CellSpec(on_return='restore') needs a snapshot reader, and only it takes one")
-        self.shards = shards
+        if on_return == "restore" and reader is None:
+            raise ValueError("CellSpec(on_return='restore') needs a snapshot reader")
+        if reader is not None and on_return == "fresh" and idle_ttl is not None and not keep_marks:
+            raise ValueError("CellSpec(reader=..., idle_ttl=...) needs keep_marks=True, or a key that left would come "
+                             "back as the reader knows it, or on_return='restore', if that is what it is to do")
         self.detector = detector
         self.reader = reader
         try:
@@ -61,11 +66,27 @@ class Settings:
             raise ValueError(f"CellSpec(model={type(model).__name__}) cannot be kept in a cell: {error}") from error
 
 
-def _seconds(name: str, value: Any) -> float | None:
+def engine_key(key: str, shards: int | None) -> str:
+    """Under which key an engine holds the cell of `key`: its own, or with `shards` that of many.
+
+    Examples
+    --------
+    >>> engine_key("de-17", None), engine_key("de-17", 4)
+    ('de-17', 'shard 3 of 4')
+
+    """
+    if shards is None:
+        return key
+    return f"shard {zlib.crc32(key.encode('utf-8', 'surrogatepass')) % shards} of {shards}"
+
+
+def _seconds(name: str, value: Any, least: float | None = None) -> float | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= MAX_TIME:
-        raise ValueError(f"CellSpec({name}=...) must be a finite number of seconds > 0, or None, got {value!r}")
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not (0 < value <= MAX_TIME or value == least):
+        bound = "> 0" if least is None else f">= {least}"
+        raise ValueError(f"CellSpec({name}=...) must be a finite number of seconds {bound}, or None, got {value!r}")
     return float(value)
 
 

@@ -19,6 +19,11 @@ from tests.integration import rig
 MODEL = "StandardScaler() | PAClassifier(PA1(C=0.1))"
 VICTIMS = ("driver", "prism", "worker")
 
+#: The figures that must be 0.
+FAULTS = ("missing", "unexpected", "different", "second_copies_that_differ",
+          "outcomes_that_contradict_their_prediction", "models_that_differ", "published_twice",
+          "published_and_not_stored", "stored_and_not_published")  # fmt: skip
+
 
 def log(count: int, keys: int, seed: int) -> Iterator[tuple[str, str]]:
     """About `count` records: features, their labels 50 examples later, some doubled, some without a label."""
@@ -53,10 +58,10 @@ def expected(sent: list[tuple[str, str]], spec: CellSpec) -> tuple[dict[tuple[st
             if not isinstance(output, stream.Snapshot):
                 made = units.record(output)
                 said[key, made.id, made.kind] = made.line
-    return said, {key: _model(holder) for key, holder in holders.items()}
+    return said, {key: model(holder) for key, holder in holders.items()}
 
 
-def _model(holder: Any) -> tuple[int, bytes]:
+def model(holder: Any) -> tuple[int, bytes]:
     return holder.version(), state.dumps(holder.model())
 
 
@@ -81,11 +86,14 @@ def run(
             started = time.monotonic()
             # Two environments, so two worker processes: source and sink in one, cells in the other.
             job = rig.Live(broker, topic, output, prism, "--resume", "--model", MODEL, "--save_every", "100",
-                           "--save_within", "1", "--cells_apart", "--stall", "60", *pool.options)  # fmt: skip
+                           "--save_within", "1", "--cells_apart", "--stall", "60", "--publish", topic,
+                           *pool.options)  # fmt: skip
             try:
                 if killed.total() == kills:
                     job.wait_for_records(len(said), 600)
                     _settled(output)
+                    up_to = "SELECT value >= (SELECT max(n) FROM records) FROM job WHERE name = 'published'"
+                    rig.wait_for(lambda: rig.rows(output, up_to) == [(1,)], 60, "records that were not sent on")
                     break
                 part = (len(said) - before) / (kills - killed.total() + 1)
                 job.wait_for_records(before + 1 + int(draw.random() * part), 600)
@@ -107,7 +115,7 @@ def run(
         "events": len(sent), "keys": len(models), "kills": dict(killed), "seed": seed,
         "seconds": round(time.monotonic() - begun, 1),
         "median_seconds_from_start_to_first_new_record": round(sorted(recoveries)[len(recoveries) // 2], 1),
-        **_faults(output, said, models, spec),
+        **_faults(output, said, models, spec), **_published(broker, topic, output),
     }
 
 
@@ -119,6 +127,20 @@ def _strike(victim: str, job: rig.Live, pool: rig.Pool, draw: random.Random) -> 
 def _settled(output: Path) -> None:
     """Wait until a resume point covers everything."""
     rig.wait_for(lambda: rig.rows(output, "SELECT count(*) FROM open") == [(0,)], 60, "units without a resume point")
+
+
+def _published(broker: rig.Broker, topic: str, output: Path) -> dict[str, int]:
+    """How what consumers of committed records are given differs from the job's file."""
+    given: Counter[tuple[tuple[str, str, str], str]] = Counter()
+    for (tag,) in rig.rows(output, "SELECT DISTINCT tag FROM records"):
+        given.update(broker.read(f"{topic}.{tag}"))
+    stored = rig.records(output).items()
+    return {
+        "published": given.total(),
+        "published_twice": given.total() - len(given),
+        "published_and_not_stored": len(given.keys() - stored),
+        "stored_and_not_published": len(stored - given.keys()),
+    }
 
 
 def _faults(output: Path, said: dict[Any, str], models: dict[str, Any], spec: CellSpec) -> dict[str, int]:
@@ -136,5 +158,5 @@ def _faults(output: Path, said: dict[Any, str], models: dict[str, Any], spec: Ce
             output, "SELECT value FROM job WHERE name = 'conflicts'")),
         "outcomes_that_contradict_their_prediction": sum(
             outcome["prediction"] != predictions[key]["prediction"] for key, outcome in outcomes.items()),
-        "models_that_differ": sum(key not in cells or _model(cells[key]) != model for key, model in models.items()),
+        "models_that_differ": sum(key not in cells or model(cells[key]) != right for key, right in models.items()),
     }

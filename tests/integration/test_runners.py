@@ -1,7 +1,6 @@
 """The flights job on Prism and on FnApiRunner: the same models, byte for byte."""
 
 import sqlite3
-import subprocess
 import sys
 
 import pytest
@@ -12,10 +11,12 @@ pytestmark = pytest.mark.slow
 
 
 def flights(output, *args):
-    command = ["nice", sys.executable, "-m", "beam_pipelines.run", "--job", "flights", "--output", str(output),
-               "--no_report", *map(str, args)]  # fmt: skip
-    done = subprocess.run(command, cwd=rig.ROOT, capture_output=True, text=True, timeout=400)
-    assert done.returncode == 0, done.stderr[-3000:]
+    command = [sys.executable, "-m", "beam_pipelines.run", "--job", "flights", "--output", output, "--no_report", *args]
+    job = rig.Process(command, output.with_suffix(".log"))
+    try:
+        assert job.wait(400) == 0, job.said()[-3000:]
+    finally:
+        job.reap()
     query = "SELECT key, generation, version, time, reason, model, cell FROM snapshots ORDER BY 1, 2, 3"
     lines = {path.name: path.read_bytes() for path in output.glob("*.jsonl")}
     return sqlite3.connect(output / "snapshots.db").execute(query).fetchall(), lines
@@ -30,6 +31,10 @@ def test_flights_on_prism_give_the_same_bytes(in_process, prism, tmp_path):
     assert flights(tmp_path / "out", "--runner", "PrismRunner", "--prism_location", prism) == in_process
 
 
-def test_flights_on_prism_with_workers_of_a_pool_give_the_same_bytes(in_process, prism, pool, tmp_path):
-    found = flights(tmp_path / "out", "--runner", "PrismRunner", "--prism_location", prism, *pool.options)
-    assert found == in_process
+@pytest.mark.parametrize(("options", "workers"), [([], 1), (["--cells_apart"], 2)])
+def test_flights_on_prism_with_workers_of_a_pool_give_the_same_bytes(
+    in_process, prism, pool, tmp_path, options, workers
+):
+    given = ["--runner", "PrismRunner", "--prism_location", prism, *pool.options, *options]
+    assert flights(tmp_path / "out", *given) == in_process
+    assert pool.said().count("Starting worker with command") == workers  # a process each

@@ -1,12 +1,13 @@
 """Bring what the integration tests run: Prism at Beam's version, a Kafka 4 broker. `python -m tests.integration.tools`.
 
 Prism is built by `go install` from the Go module proxy, the broker's jars come from Maven Central; both are kept in the
-user's cache. Needs Go, a JDK of 17 or newer and Maven on the PATH.
+user's cache. Needs Go, Maven and Java 17 or newer on the PATH.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import apache_beam
 
 _POM = Path(__file__).with_name("kafka.xml")
 _TIMEOUT = 900  # seconds: a cold build of Prism takes two minutes on a quiet machine
+_JAVA = 17  # what Kafka 4 needs
 
 
 def cache() -> Path:
@@ -32,7 +34,6 @@ def prism() -> Path:
     version = apache_beam.__version__
     folder = cache() / f"prism-{version}"
     if not (folder / "prism").exists():
-        _require("go")
         with _beside(folder) as building:
             package = f"github.com/apache/beam/sdks/v2/go/cmd/prism@v{version}"
             _run(["go", "install", package], env={**os.environ, "GOBIN": str(building)})
@@ -43,7 +44,6 @@ def kafka() -> Path:
     """The folder of the broker's jars, downloaded if they are not there."""
     folder = cache() / "kafka-4.1.1"
     if not folder.exists():
-        _require("mvn")
         with _beside(folder) as building:
             goal = ["dependency:copy-dependencies", f"-DoutputDirectory={building}"]
             with tempfile.TemporaryDirectory() as project:  # Maven writes beside the pom
@@ -69,9 +69,15 @@ class _beside:
         shutil.rmtree(self._building, ignore_errors=True)
 
 
-def _require(program: str) -> None:
-    if shutil.which(program) is None:
-        raise RuntimeError(f"the integration tests need {program} on the PATH")
+def require() -> None:
+    """`RuntimeError` that names what the machine lacks."""
+    missing = [program for program in ("go", "java", "mvn") if shutil.which(program) is None]
+    if missing:
+        raise RuntimeError(f"the integration tests need {', '.join(missing)} on the PATH")
+    said = subprocess.run(["java", "-version"], capture_output=True, text=True, timeout=60).stderr
+    version = re.search(r'version "(?:1\.)?(\d+)', said)
+    if version is None or int(version[1]) < _JAVA:
+        raise RuntimeError(f"the integration tests need Java {_JAVA} or newer, here is: {said.strip()[:80]!r}")
 
 
 def _run(command: list[str], **given: Any) -> None:
@@ -80,8 +86,18 @@ def _run(command: list[str], **given: Any) -> None:
         raise RuntimeError(f"{' '.join(command)} failed: {done.stdout[-2000:]}{done.stderr[-2000:]}")
 
 
+def main() -> int:
+    """Bring both, and say where they are."""
+    try:
+        require()
+        for bring in (prism, kafka):
+            begun = time.perf_counter()
+            print(f"{bring.__name__}: {bring()} ({time.perf_counter() - begun:.0f} s)", flush=True)
+    except (RuntimeError, OSError, subprocess.TimeoutExpired) as error:
+        print(f"tests.integration.tools: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
 if __name__ == "__main__":
-    for bring in (prism, kafka):
-        begun = time.perf_counter()
-        print(f"{bring.__name__}: {bring()} ({time.perf_counter() - begun:.0f} s)")
-    sys.exit(0)
+    sys.exit(main())

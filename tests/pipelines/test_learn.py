@@ -1,5 +1,8 @@
 """`LearnPerKey` as a transform: what it takes, what it gives, what it refuses; and the DoFn by itself."""
 
+import os
+import random
+
 import apache_beam as beam
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
@@ -83,10 +86,36 @@ def test_a_runner_without_state_is_refused_by_name():
         check_runner(root | beam.Create(STORY))
 
 
-@pytest.mark.parametrize("options", [{"order": "event_time"}, {"label_ttl": -1}, {"shards": 4}, {"at_end": "stop"}])
+@pytest.mark.parametrize(("given", "expected"), [(None, 16), ("3", 3)])
+def test_prism_gets_threads_to_spin_on_unless_the_user_says_how_many(monkeypatch, given, expected):
+    class PrismRunner(FnApiRunner):
+        pass
+
+    monkeypatch.setenv("GOMAXPROCS", given or "")
+    if given is None:
+        monkeypatch.delenv("GOMAXPROCS")
+    check_runner(beam.Pipeline(runner=PrismRunner()) | beam.Create(STORY))
+    assert int(os.environ["GOMAXPROCS"]) >= expected and given in (None, os.environ["GOMAXPROCS"])
+
+
+@pytest.mark.parametrize("options", [{"lateness": 1.0}, {"label_ttl": -1}, {"shards": 0}, {"at_end": "stop"}])
 def test_what_a_cell_cannot_do_is_refused_when_the_transform_is_built(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         LearnPerKey(model(), **options)
+
+
+@pytest.mark.parametrize("shards", [None, 2])
+def test_by_event_time_a_bounded_input_in_any_order_gives_what_the_sorted_one_gives(shards):
+    ordered = [Event(f"k{step % 3}", str(step), float(step), {"a": step % 4 - 1.5}, step % 3 > 0) for step in range(40)]
+    expected = []
+    for key in ("k0", "k1", "k2"):
+        held = CellSpec(model()).open(key, None)
+        outputs = [output for event in ordered if event.key == key for output in held.on_event(event)]
+        expected += [output for output in outputs if output.tag == "outcomes"]
+    with beam.Pipeline(runner=FnApiRunner()) as root:
+        shuffled = random.Random(5).sample(ordered, len(ordered))
+        learned = root | beam.Create(shuffled) | LearnPerKey(model(), order="event_time", shards=shards)
+        assert_that(learned.outcomes, equal_to(expected))
 
 
 class Cell:

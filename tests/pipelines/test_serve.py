@@ -1,13 +1,14 @@
 """The live operator over bounded input in process: units to the file, on from the file, warm from another."""
 
 import pytest
-from apache_beam import Create, Pipeline
+from apache_beam import Create, Map, Pipeline
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 import pa_river
 from beam_pipelines import units
 from beam_pipelines.broker import Partition
 from beam_pipelines.learn import Batch
+from beam_pipelines.live import to_shard
 from beam_pipelines.serve import Resume, Serve, WriteUnits
 from beam_pipelines.store import LiveStore
 from pa_river import PAClassifier
@@ -37,20 +38,26 @@ def spec(**options):
     return CellSpec(PAClassifier(), at_end="snapshot", **options)
 
 
-def served(path, given, cells=None, warm=None, save_every=7):
+def served(path, given, cells=None, save_every=7):
     """One run of the job; (the offset it must be read from, its store)."""
     store = LiveStore(path)
     run, (log,) = store.begin([LOG])
+    cells = cells or spec()
     given = [event for event in given if event.seq >= log.start]
     with Pipeline(runner=FnApiRunner()) as root:
         keyed = root | Create(batches(given), reshuffle=False).with_output_types(tuple[str, Batch])
-        made = keyed | Serve(cells or spec(), Resume(store, warm), save_every=save_every, save_within=None)
+        keyed = keyed | Map(to_shard, cells).with_output_types(tuple[str, Batch])
+        made = keyed | Serve(cells, Resume(store), save_every=save_every, save_within=None)
         made | WriteUnits(store, run)
     return log.start, store
 
 
 def said(store):
     return {(made.id, made.kind): made.line for _, made in store.records()}
+
+
+def sorted_by_key(store):
+    return {(key, made.id, made.kind) for _, key, made in store.after(0, 10_000)}
 
 
 def plain(given, cells=None):
@@ -66,7 +73,9 @@ def plain(given, cells=None):
 
 
 def models(store, cells=None):
-    return {key: pa_river.dumps((cells or spec()).open(key, store.blob(key)).model()) for key in ("k0", "k1", "k2")}
+    cells = cells or spec()
+    held = {key: cells.open(cells.engine_key(key), store.blob(cells.engine_key(key))) for key in ("k0", "k1", "k2")}
+    return {key: pa_river.dumps(holder.model(key)) for key, holder in held.items() if holder.version(key)}
 
 
 def test_a_run_stores_what_plain_cells_say(tmp_path):
@@ -104,7 +113,7 @@ def test_keys_begin_as_a_bounded_run_left_them(tmp_path):
     warm = SnapshotStore(tmp_path / "backfill.db")
     warm.write([snapshot])
     later = [Event("k0", "new", 100.0, {"a": 1.0}, source="t-0", seq=0)]
-    _, store = served(tmp_path / "snapshots.db", later, warm=warm)
+    _, store = served(tmp_path / "snapshots.db", later, spec(reader=warm))
     (line,) = said(store).values()
     expected = spec().open("k0", holder.dumps()).on_event(later[0])
     assert line == expected[0].to_json() and f'"version":{snapshot.version}' in line
@@ -120,6 +129,38 @@ def test_a_model_rolled_back_while_no_job_ran_is_the_one_that_goes_on(tmp_path):
     later = served(path, [*events()[:51], Event("k0", "new", 99.0, {"a": 1.0}, source="t-0", seq=51)], cells)[1]
     model = pa_river.loads(written.model)
     assert f'"score":{model.decision_one({"a": 1.0})},"version":{written.version}' in said(later)["new", "prediction"]
+
+
+@pytest.mark.parametrize("options", [{"shards": 2}, {"order": "event_time", "shards": 2}, {"order": "event_time"}])
+def test_shards_and_order_change_nothing_in_what_is_stored_and_gone_on_from(tmp_path, options):
+    cells, path = spec(snapshot_every=4, **options), tmp_path / "snapshots.db"
+    served(path, events()[:50], cells)
+    start, store = served(path, events(), cells)
+    assert start == 50
+    found = dict(plain(events())[0])
+    assert said(store) == found and store.conflicts() == 0
+    assert models(store, cells) == plain(events())[1]
+    written = SnapshotStore(path).roll_back("k0", 4)
+    store = served(path, [*events(), Event("k0", "new", 99.0, {"a": 1.0}, source="t-0", seq=len(events()))], cells)[1]
+    assert f'"version":{written.version}' in said(store)["new", "prediction"]
+
+
+def test_two_keys_of_one_shard_may_use_the_same_id(tmp_path):
+    given = [Event(f"k{number}", "1", float(number), {"a": 1.0}, source="t-0", seq=number) for number in range(6)]
+    _, store = served(tmp_path / "snapshots.db", given, spec(shards=1))
+    assert sorted_by_key(store) == {(f"k{number}", "1", "prediction") for number in range(6)}
+
+
+def test_a_key_that_left_stays_gone_in_the_next_run_and_knows_its_offsets(tmp_path):
+    path, cells = tmp_path / "snapshots.db", spec(idle_ttl=20.0, keep_marks=True, snapshot_every=2)
+    given = [Event("k0", "1", 1.0, {"a": 1.0}, True), Event("k0", "2", 2.0, {"a": 1.0}, False),
+             Event("k0", "3", 50.0, {"a": 1.0}, True), Event("k0", "4", 500.0, {"a": 1.0})]  # fmt: skip
+    given = [event._replace(source="t-0", seq=number) for number, event in enumerate(given)]
+    served(path, given[:3], cells)
+    _, store = served(path, given, cells)
+    versions = {id: line[line.index('"version"'):] for (id, kind), line in said(store).items() if kind == "prediction"}
+    assert versions == {"1": '"version":0}', "2": '"version":1}', "3": '"version":0}', "4": '"version":0}'}
+    assert cells.open("k0", store.blob("k0")).on_event(given[1]) == []
 
 
 def test_keys_in_which_something_waits_for_its_time_are_named(tmp_path):

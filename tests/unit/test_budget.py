@@ -63,6 +63,14 @@ def test_the_cap_holds_after_every_example_and_after_loading(policy, stream):
         assert len(loaded.support) <= 3
 
 
+@EVERY
+def test_a_loaded_model_of_records_far_apart_has_the_same_bytes(policy):
+    model = PAClassifier(learn_intercept=False, kernel=RBF(), budget=Budget(3, policy))
+    for place in range(24):  # k is 0 between most of them, and what is 0 has a sign
+        model.learn_one({"a": 1e6 * (place // 2) + 0.5 * (place % 2)}, place % 3 == 0)
+        assert pa_river.dumps(pa_river.loads(pa_river.dumps(model))) == pa_river.dumps(model)
+
+
 def test_a_state_over_the_cap_is_refused():
     large = PAClassifier(kernel=RBF(), budget=Budget(5))
     for x in random_records(5):

@@ -539,7 +539,7 @@ def test_an_event_of_another_key_is_a_defect_of_the_engine_and_not_of_the_event(
 
 
 @pytest.mark.parametrize("settings, words", [
-    ({"order": "event_time"}, "not supported yet"), ({"shards": 4}, "not supported yet"),
+    ({"lateness": 1.0}, "event_time"), ({"shards": 0}, "integer >= 1"),
     ({"detector": object()}, "drift"), ({"action": "reset"}, "drift"), ({"action": "panic"}, "one of none, reset"),
     ({"label_ttl": 0}, "finite number of seconds > 0"), ({"idle_ttl": math.inf}, "idle_ttl"),
     ({"order": "random"}, "arrival, sequence"), ({"dedupe_size": 0}, "integer >= 1"),

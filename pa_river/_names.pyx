@@ -1,0 +1,354 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: binding=False, embedsignature=True, embedsignature.format=clinic, auto_pickle=False
+"""The names of a compiled store: `Names`, a map from feature names to slots (`_arena.h`), and the scan of a record.
+
+What is unusual (other mappings and values, text, names that are no str or int) goes through `features.canonical` first.
+
+What the scan of a record finds lies in one module-wide table, `hand`, until the next scan; no Python code may run
+between a scan and what uses it. The module is not marked as safe for free-threaded builds, so those switch their lock
+back on when it is imported.
+"""
+
+from cpython.object cimport PyObject
+from libc.math cimport fabs, sqrt
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport realloc
+from libc.string cimport memcpy, memset
+
+import sys
+
+import numpy as np
+
+from pa_river import _pack
+from pa_river.features import canonical
+
+cdef extern from *:
+    """
+    /* The UTF-8 of a str: its own bytes where it is ASCII, else CPython's copy, kept with the str. NULL: lone surrogates. */
+    static inline const uint8_t *text_of_str(PyObject *key, Py_ssize_t *length) {
+        if (PyUnicode_IS_COMPACT_ASCII(key)) {
+            *length = PyUnicode_GET_LENGTH(key);
+            return (const uint8_t *)PyUnicode_DATA(key);
+        }
+        const char *text = PyUnicode_AsUTF8AndSize(key, length);
+        if (text == NULL) PyErr_Clear();
+        return (const uint8_t *)text;
+    }
+    """
+    const uint8_t *text_of_str(PyObject *key, Py_ssize_t *length)
+
+cdef extern from "Python.h":
+    int PyDict_Next(dict, Py_ssize_t *at, PyObject **key, PyObject **value)
+    Py_ssize_t PyDict_Size(dict) except -1
+    int PyFloat_CheckExact(PyObject *)
+    double PyFloat_AS_DOUBLE(PyObject *)
+    int PyLong_CheckExact(PyObject *)
+    int PyBool_Check(PyObject *)
+    int PyUnicode_CheckExact(PyObject *)
+    double PyLong_AsDouble(PyObject *)
+    long long PyLong_AsLongLongAndOverflow(PyObject *, int *overflow)
+    PyObject *PyErr_Occurred()
+    void *type_of "Py_TYPE"(PyObject *)
+    void PyErr_Clear()
+    object PyUnicode_DecodeUTF8(const char *, Py_ssize_t, const char *errors)
+    object PyBytes_FromStringAndSize(const char *, Py_ssize_t)
+    const char *PyBytes_AS_STRING(object)
+    Py_ssize_t PyBytes_GET_SIZE(object)
+    void incref "Py_INCREF"(PyObject *)
+    void xdecref "Py_XDECREF"(PyObject *)
+
+if sys.byteorder != "little":
+    raise ImportError("the compiled core writes its state as it lies in memory, which needs a little-endian machine")
+
+# Python's own secret of this process: hostile names cannot be made to collide. PYTHONHASHSEED=0 fixes it.
+SEED = <uint64_t>(hash("pa_river") & 0xFFFFFFFFFFFFFFFF)
+
+# np.float64 is a float in memory too, and what rows of numpy arrays bring.
+cdef object float64 = np.float64
+cdef void *FLOAT64 = <void *>float64
+
+cdef double LEAST_SQUARE = 1e-280, LARGEST_SQUARE = 1e280
+
+cdef list texts_in_hand = None  # the encoded names of a record that came through `canonical`
+
+cdef uint8_t int_text[10]
+int_text[0], int_text[1] = 0xFF, c"i"
+
+
+cdef int make_room(Py_ssize_t count) except -1:
+    cdef Py_ssize_t room = count + count // 2 + 16
+    cdef void *more = realloc(hand.seen, room * sizeof(Seen))
+    if more == NULL:
+        raise MemoryError()
+    hand.seen = <Seen *>more
+    memset(hand.seen + hand.room, 0, (room - hand.room) * sizeof(Seen))
+    more = realloc(hand.before, room * sizeof(double))
+    if more == NULL:
+        raise MemoryError()
+    hand.before = <double *>more
+    hand.room = room
+    return 0
+
+
+cdef inline const uint8_t *text_of(PyObject *key, Py_ssize_t *length) noexcept:
+    """The bytes under which a str or int is stored, as `_pack.name_bytes` has them; NULL for another name."""
+    cdef int overflow = 0
+    cdef long long number
+    if PyUnicode_CheckExact(key):
+        return text_of_str(key, length)
+    if PyLong_CheckExact(key):
+        number = PyLong_AsLongLongAndOverflow(key, &overflow)
+        if overflow == 0:
+            memcpy(int_text + 2, &number, 8)
+            length[0] = 10
+            return int_text
+    return NULL
+
+
+cdef inline const uint8_t *text_at(Py_ssize_t i, Py_ssize_t *length) noexcept:
+    """The bytes of the i-th name in hand."""
+    if texts_in_hand is None:
+        return text_of(hand.seen[i].key, length)
+    length[0] = PyBytes_GET_SIZE(texts_in_hand[i])
+    return <const uint8_t *>PyBytes_AS_STRING(texts_in_hand[i])
+
+
+cdef uint64_t last_identity = 0
+
+
+cdef class Names:
+    """The names of a model, each with a slot in order of arrival."""
+
+    def __cinit__(self, *args):
+        arena_open(&self.arena)
+        self.renew()
+
+    def __init__(self, bint learn_intercept):
+        self._extra = 1.0 if learn_intercept else 0.0
+
+    def __dealloc__(self):
+        arena_close(&self.arena)
+
+    cdef void renew(self) noexcept:
+        """Take a new identity: slots that were found before are good no more."""
+        global last_identity
+        last_identity += 1
+        self.identity = last_identity
+
+    cdef int settle(self) except -1:
+        """Bring the arena up to date, where a batch left it behind."""
+        return 0
+
+    cdef int measure(self, object x) except -1:
+        """Take x in hand: slots, values, plain sum of squares and w . x without an intercept; ValueError if refused."""
+        cdef Py_ssize_t i
+        cdef list texts
+        cdef dict clean
+        if self.loose:
+            self.settle()
+        if type(x) is not dict or not self.scan(<dict>x, None):
+            clean = canonical(x)
+            texts = [_pack.name_bytes(name) for name in clean]
+            self.scan(clean, texts)
+        elif hand.square - hand.square != 0.0:  # NaN or inf among the values, or only in their squares
+            for i in range(hand.count):
+                if hand.seen[i].value - hand.seen[i].value != 0.0:
+                    canonical(x)  # raises, naming the feature
+        return 0
+
+    cdef int scan(self, dict x, list texts) except -1:
+        """Return 1, x in hand; or 0 where a name or value is not plain. `texts`: the encoded names, if it has to be.
+
+        One pass looks up, multiplies and squares: the processor overlaps the cache misses of neighbouring names by
+        itself (stages with prefetches between them were slower, on a model of 100,000 names too).
+        """
+        global texts_in_hand
+        cdef Py_ssize_t size = PyDict_Size(x), at = 0, i = 0, length = 0, known
+        cdef PyObject *key
+        cdef PyObject *value
+        cdef const uint8_t *text
+        cdef Seen *f
+        cdef Arena *arena = &self.arena
+        cdef double number, square = 0.0, score = 0.0
+        if size > hand.room:
+            make_room(size)
+        known = hand.known if hand.owner == self.identity and texts is None else 0
+        f = hand.seen
+        hand.owner, hand.known, hand.count, texts_in_hand = self.identity, 0, 0, texts
+        hand.stamp += 1
+        while PyDict_Next(x, &at, &key, &value):
+            if PyFloat_CheckExact(value) or type_of(value) == FLOAT64:
+                number = PyFloat_AS_DOUBLE(value)
+            elif PyLong_CheckExact(value) or PyBool_Check(value):
+                number = PyLong_AsDouble(value)
+                if number == -1.0 and PyErr_Occurred() != NULL:  # an int beyond float range
+                    PyErr_Clear()
+                    return 0
+            else:
+                return 0
+            if f.key != key or i >= known or f.slot < 0:
+                if texts is None:
+                    text = text_of(key, &length)
+                    if text == NULL:
+                        return 0
+                    if f.key != key:
+                        incref(key)
+                        xdecref(f.key)
+                        f.key = key
+                        f.hash = arena_hash(text, length, SEED)
+                else:
+                    xdecref(f.key)
+                    f.key = NULL
+                    text = text_at(i, &length)
+                    f.hash = arena_hash(text, length, SEED)
+                f.slot = arena_find(arena, text, length, f.hash)
+            f.value = number
+            square += number * number
+            if f.slot >= 0:
+                score += number * arena.entries[f.slot].weight
+            i += 1
+            f += 1
+        hand.count = i
+        hand.known = max(known, i)  # what lies behind this record is from the same owner
+        hand.square, hand.score = square, score
+        return 1
+
+    cdef uint64_t stamp(self) noexcept:
+        """The number of the last scan: while it stays, the record in hand is the same."""
+        return hand.stamp
+
+    cdef double length_of_seen(self) noexcept:
+        """The Euclidean length of the record in hand, intercept included; see `_loops.norm`."""
+        cdef double square = hand.square + self._extra, largest, part
+        cdef Py_ssize_t i
+        if LEAST_SQUARE <= square <= LARGEST_SQUARE:
+            return sqrt(square)
+        largest = 1.0 if self._extra else 0.0
+        for i in range(hand.count):
+            largest = max(largest, fabs(hand.seen[i].value))
+        if largest == 0.0:
+            return 0.0
+        square = 0.0
+        for i in range(hand.count):
+            part = hand.seen[i].value / largest
+            square += part * part
+        return largest * sqrt(square + self._extra / largest / largest)
+
+    cdef size_t reserve_seen(self, bint zeros) except? 1:
+        """Make room for the names in hand that are new, those with `zeros` too or not, and return how many there are."""
+        cdef Py_ssize_t i, text_length = 0
+        cdef size_t names = 0, room = 0
+        for i in range(hand.count):
+            if hand.seen[i].slot < 0 and (zeros or hand.seen[i].value != 0.0):
+                text_at(i, &text_length)
+                names += 1
+                room += text_length
+        if names and arena_reserve(&self.arena, names, room, 0) < 0:
+            raise MemoryError("the model has no room for more feature names")
+        return names
+
+    cdef int insert_seen(self, Py_ssize_t i, double weight) noexcept:
+        """Add the i-th name in hand, after `reserve_seen`."""
+        cdef Py_ssize_t text_length = 0
+        cdef const uint8_t *text = text_at(i, &text_length)
+        hand.seen[i].slot = arena_insert(&self.arena, text, text_length, hand.seen[i].hash, weight)
+        return hand.seen[i].slot
+
+    cdef object name_seen(self, Py_ssize_t i):
+        return <object>hand.seen[i].key if texts_in_hand is None else _pack.name_of(texts_in_hand[i])
+
+    cdef object name(self, uint32_t slot):
+        cdef const char *text = <const char *>self.arena.blob + self.arena.entries[slot].begin
+        cdef Py_ssize_t length = arena_length(&self.arena, slot)
+        if length and <uint8_t>text[0] == 0xFF:
+            return _pack.name_of(PyBytes_FromStringAndSize(text, length))
+        return PyUnicode_DecodeUTF8(text, length, b"surrogatepass")
+
+    cdef object block(self):
+        """The names as `_pack.pack_names` packs them."""
+        cdef uint32_t slot, count = self.arena.count, length
+        cdef object block = PyBytes_FromStringAndSize(NULL, 4 + 4 * <Py_ssize_t>count + self.arena.used)
+        cdef char *to = <char *>PyBytes_AS_STRING(block)
+        memcpy(to, &count, 4)
+        for slot in range(count):
+            length = <uint32_t>arena_length(&self.arena, slot)
+            memcpy(to + 4 + 4 * <Py_ssize_t>slot, &length, 4)
+        if count:
+            memcpy(to + 4 + 4 * <Py_ssize_t>count, self.arena.blob, self.arena.used)
+        return block
+
+    cdef int fill(self, const uint8_t *block, uint32_t count, const char *weights) except -1:
+        """Insert the names of a checked block, with weights that may lie at any address; NULL: weight 0."""
+        cdef const uint8_t *text = block + 4 + 4 * <size_t>count
+        cdef const uint8_t *own
+        cdef uint32_t i, length
+        cdef size_t left = 0
+        cdef double weight = 0.0
+        cdef bint ascii
+        for i in range(count):
+            memcpy(&length, block + 4 + 4 * <size_t>i, 4)
+            left += length
+        if arena_reserve(&self.arena, count, left, 1) < 0:
+            raise MemoryError("the model has too many feature names")
+        ascii = all_ascii(text, left)
+        for i in range(count):
+            memcpy(&length, block + 4 + 4 * <size_t>i, 4)
+            if weights != NULL:
+                memcpy(&weight, weights + 8 * <size_t>i, 8)
+            own = text
+            text += length
+            left -= length
+            if not ascii and not plain(own, length):
+                # one spelling a name: whoever made the bytes may have known another
+                spelled = _pack.name_bytes(_pack.name_of(PyBytes_FromStringAndSize(<const char *>own, length)))
+                own, length = <const uint8_t *>PyBytes_AS_STRING(spelled), <uint32_t>PyBytes_GET_SIZE(spelled)
+                if arena_reserve(&self.arena, count - i, left + length, 0) < 0:
+                    raise MemoryError("the model has too many feature names")
+            if arena_add(&self.arena, own, length, arena_hash(own, length, SEED), weight) < 0:
+                raise _pack.StateError("a feature name is stored twice")
+        return 0
+
+    cdef int copy_names(self, Names source) except -1:
+        source.settle()
+        if arena_copy(&self.arena, &source.arena) < 0:
+            raise MemoryError()
+        self._extra = source._extra
+        return 0
+
+    def __copy__(self):
+        return self.__deepcopy__({})
+
+    def __len__(self):
+        self.settle()
+        return self.arena.count
+
+
+cdef uint32_t names_in(object block) except? 1:
+    """How many names a stored block holds; `StateError` if it is none. Every length is checked before it is used."""
+    if not isinstance(block, bytes) or len(block) < 4:
+        raise _pack.StateError("a block of names is missing")
+    cdef const uint8_t *data = <const uint8_t *>PyBytes_AS_STRING(block)
+    cdef uint64_t size = len(block), total = 0
+    cdef uint32_t count, i, length
+    memcpy(&count, data, 4)
+    if count > (size - 4) // 4:
+        raise _pack.StateError(f"{count} names in a block of {size} bytes")
+    for i in range(count):
+        memcpy(&length, data + 4 + 4 * <size_t>i, 4)
+        total += length
+    if total != size - 4 - 4 * <uint64_t>count:
+        raise _pack.StateError("the lengths of the names do not add up")
+    return count
+
+
+cdef inline bint all_ascii(const uint8_t *text, size_t length) noexcept:
+    cdef size_t i
+    cdef uint8_t high = 0
+    for i in range(length):
+        high |= text[i]
+    return high < 0x80
+
+
+cdef inline bint plain(const uint8_t *text, uint32_t length) noexcept:
+    """Whether a stored name is ASCII or a tagged small int: as it is spelled here, with no need of a closer look."""
+    return (length == 10 and text[0] == 0xFF and text[1] == c"i") or all_ascii(text, length)
