@@ -78,8 +78,8 @@ def _times(records: Records) -> str:
             *(_spread([_mean(one, "batch", method) for one in all_]) for method in _METHODS),
         ])
     return table([
-        "set", "partitions", "m", "d", "S", "lam / theta", "engine", "SID", "SID path", "warm SR", "SR-ODM", "BID", "BID path",
-        "warm BR", "BR-ODM",
+        "set", "partitions", "m", "d", "S", "lam / theta", "engine", "SID", "SID path", "warm SR", "SR-ODM", "BID",
+        "BID path", "warm BR", "BR-ODM",
     ], rows)
 
 
