@@ -1,4 +1,4 @@
-"""Imported with the live job's DoFns: numbers a worker's metrics apart from those of another worker of the same job.
+"""Imported with the jobs' DoFns: numbers a worker's metrics apart from those of another worker of the same job.
 
 A worker names its metrics by small numbers of its own, and Prism (Beam 2.77) keeps one table of them for all workers of
 a job: with two, it decodes one metric as another and fails the job ("error decoding metrics"). The SDK has no setting

@@ -109,6 +109,9 @@ def build_parser() -> argparse.ArgumentParser:
     add("--no_report", action="store_true", help="leave out report.html")
     parser.add_argument("--runner", metavar="NAME", default="FnApiRunner",
                         help="a Beam runner, by name (default: FnApiRunner, in this process)")
+    parser.add_argument("--cells_apart", action="store_true",
+                        help="ask the runner for a worker of the cells' own, apart from source and sink: two processes "
+                        "where workers are processes (--environment_type EXTERNAL)")
     parser.add_argument("--verbose", action="store_true", help="also print the runner's log of what failed")
     return parser
 

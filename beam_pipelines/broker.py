@@ -82,12 +82,17 @@ class Broker:
         given = {"bootstrap.servers": self.bootstrap, "log_level": 2, "client.id": "pa_river"}
         return {**given, **self.settings, **from_environment(os.environ), **more}
 
-    def partitions(self, topics: Sequence[str]) -> list[Partition]:
-        """Every partition of the topics, to be read from its first offset; `BrokerError` if one is not there."""
-        from confluent_kafka import Consumer, KafkaException, TopicPartition
+    def partitions(self, topics: Sequence[str], since: float | None = None) -> list[Partition]:
+        """Every partition of the topics, to be read from its first offset, or from the first record of that time on.
 
+        `BrokerError` if a topic is not there. `since` is in seconds since 1970, of the records' times, not the events'.
+        """
+        from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+        told: list[Any] = []  # a client that is not let in is not told so by the call that waits, but aside
         try:
-            consumer = Consumer(self.config(**{"group.id": "pa_river-start", "enable.auto.commit": False}))
+            settings = {"group.id": "pa_river-start", "enable.auto.commit": False, "error_cb": told.append}
+            consumer = Consumer(self.config(**settings))
         except KafkaException as error:
             raise BrokerError(f"the settings of Kafka are refused: {_words(error)}") from None
         try:
@@ -99,10 +104,17 @@ class Broker:
                 incarnation = self._incarnation(topic)
                 for number in sorted(known.partitions):
                     first, end = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=_TIMEOUT)
-                    found.append(Partition(topic, number, first, end, first, incarnation))
+                    start = first
+                    if since is not None:
+                        asked = [TopicPartition(topic, number, round(since * 1000))]
+                        (after,) = consumer.offsets_for_times(asked, timeout=_TIMEOUT)
+                        start = after.offset if after.offset >= 0 else end  # none: all of it is older
+                    found.append(Partition(topic, number, start, end, first, incarnation))
             return found
         except KafkaException as error:
-            raise BrokerError(f"broker {self.bootstrap}: {_words(error)}") from None
+            consumer.poll(0.0)  # hands out what was told
+            refused = [aside.str() for aside in told if aside.code() == KafkaError._AUTHENTICATION]
+            raise BrokerError(f"broker {self.bootstrap}: {(refused or [_words(error)])[0]}") from None
         finally:
             consumer.close()
 

@@ -15,6 +15,7 @@ from apache_beam.transforms.window import GlobalWindow, GlobalWindows
 from apache_beam.typehints.native_type_compatibility import convert_to_beam_type
 from apache_beam.utils.timestamp import Timestamp
 
+from beam_pipelines import apart  # noqa: F401  (wherever these DoFns are unpickled)
 from beam_pipelines.coders import CellCoder, Live
 from pa_river import stream
 from pa_river.stream import OUTPUTS, CellSpec, Event, Holder, Output, Rejected
@@ -180,12 +181,17 @@ class LearnPerKey(beam.PTransform):
         return learned._replace(rejected=(learned.rejected, refused) | "Rejected" >> beam.Flatten())
 
 
-def learn_keyed(keyed: Any, spec: CellSpec, placing: Placing | None = None) -> Learned:
-    """Run the cells over PCollection[(key, Batch)]; with `placing`, emit lists of what it makes of each record."""
+def learn_keyed(keyed: Any, spec: CellSpec, placing: Placing | None = None, is_apart: bool = False) -> Learned:
+    """Run the cells over PCollection[(key, Batch)]; with `placing`, emit lists of what it makes of each record.
+
+    `is_apart` asks the runner for another environment than the rest of the job has, and so for another worker.
+    """
     check_runner(keyed)
     bounded = keyed.is_bounded
-    fn = LearnPerKeyFn(spec, bounded, placing)
-    outputs = typed(keyed, tuple[str, Batch]) | "Learn" >> beam.ParDo(fn).with_outputs(*TAGS)
+    learn = beam.ParDo(LearnPerKeyFn(spec, bounded, placing))
+    if is_apart:
+        learn = learn.with_resource_hints(min_ram="1MB")
+    outputs = typed(keyed, tuple[str, Batch]) | "Learn" >> learn.with_outputs(*TAGS)
     kinds = [record if placing is None else list[tuple[bytes, bytes]] for record in OUTPUTS]
     return Learned(*(typed(outputs[tag], kind) for tag, kind in zip(TAGS, kinds, strict=True)))
 

@@ -17,7 +17,7 @@ from beam_pipelines import _quiet  # noqa: F401  isort: skip  (before Beam: it s
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from beam_pipelines import live_arguments, options
+from beam_pipelines import kept, live_arguments, options
 from beam_pipelines.arguments import ArgumentError
 from beam_pipelines.broker import Broker, Partition
 from beam_pipelines.kafka import ReadLog, ReadLogToItsEnd
@@ -29,7 +29,7 @@ from beam_pipelines.serve import Resume, Serve, WriteUnits
 from beam_pipelines.sinks import LINES, SNAPSHOTS
 from beam_pipelines.store import LiveStore
 from beam_pipelines.units import Unit
-from pa_river.stream import CellSpec, SnapshotStore
+from pa_river.stream import CellSpec
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,9 +40,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             return export(args.output)
         live_arguments.check_output(args)
         spec = spec_of(args)
+        if args.warm_start is not None:
+            kept.check_warm(spec, args.warm_start, is_meant=args.on_change is not None)
         broker = live_arguments.broker_of(args)
         root = beam.Pipeline(options=PipelineOptions(beam_args))
-        logs = broker.partitions(args.topic)
+        logs = broker.partitions(args.topic, args.since)
         args.output.mkdir(parents=True, exist_ok=True)
     except (ArgumentError, ValueError, OSError, ImportError) as error:
         return _fail(error, 2)
@@ -50,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with _alone(args.output), _runner_log(args.verbose):
             try:
-                store, run, logs = begin(args, logs)
+                store, run, logs = begin(args, spec, logs)
                 build(root, args, spec, broker, store, run, logs)
                 publisher = None if args.publish is None else Publisher(broker, args.publish, LiveStore(store.path))
                 if publisher is not None:
@@ -80,18 +82,24 @@ def spec_of(args: Namespace) -> CellSpec:
         model, label_ttl=args.label_ttl, idle_ttl=args.idle_ttl, order=args.order, shards=args.shards,
         at_end="snapshot", snapshot_every=args.snapshot_every,
         keep_marks=args.idle_ttl is not None,  # or a key that left would come back as its last resume point
-        reader=None if args.warm_start is None else SnapshotStore(args.warm_start.resolve()),
+        reader=None if args.warm_start is None else kept.Before(args.warm_start.resolve()),
     )
 
 
-def begin(args: Namespace, logs: list[Partition]) -> tuple[LiveStore, int, list[Partition]]:
-    """Open what DIR holds, or begin it; the number of this run, and the logs from where each is read on."""
+def begin(args: Namespace, spec: CellSpec, logs: list[Partition]) -> tuple[LiveStore, int, list[Partition]]:
+    """Open what DIR holds, or begin it; the number of this run, and the logs from where each is read on.
+
+    `ArgumentError` if what it holds cannot go on so.
+    """
     path = args.output.resolve() / SNAPSHOTS
     if args.overwrite:
         for name in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
             name.unlink(missing_ok=True)
     store = LiveStore(path, args.keep)
     run, logs = store.begin(logs)
+    if (blob := store.any_blob()) is not None and (model := kept.model_of(blob)) is not None:
+        kept.check_fit(spec, model, f"--resume: {args.output}", is_meant=args.on_change is not None)
+    store.close()
     live_arguments.write_fingerprint(args)
     return store, run, logs
 

@@ -6,6 +6,7 @@ import argparse
 import ast
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -26,9 +27,10 @@ examples:
       read the topic for ever on Prism, which Beam downloads; started again after a crash, the same line goes on
   python -m beam_pipelines.live --bootstrap localhost:9092 --topic events --output live --until_end
       catch up with what the topic holds now, then stop
-  python -m beam_pipelines.live --bootstrap localhost:9092 --topic clicks buys --output live --resume \\
-      --model "StandardScaler() | PAClassifier(PA1(C=0.1))" --label_ttl 86400 --warm_start backfill/snapshots.db
-      models begin as a bounded run over older events left them
+  python -m beam_pipelines.run --input older.jsonl --output backfill --at_end snapshot --model "..."
+  python -m beam_pipelines.live --bootstrap localhost:9092 --topic clicks buys --output live --resume --model "..." \\
+      --warm_start backfill/snapshots.db --since 2024-05-01T00:00:00Z
+      keys begin as a bounded run over older events left them, and the topics where its files end
   {PREFIX}SASL_PASSWORD=... {PREFIX}SASL_USERNAME=... python -m beam_pipelines.live \\
       --kafka security.protocol=SASL_SSL sasl.mechanism=PLAIN --bootstrap ... --topic ... --output live --resume
   python -m beam_pipelines.live --output live --export
@@ -74,6 +76,9 @@ def build_parser() -> argparse.ArgumentParser:
     add("--topic", metavar="NAME", nargs="+", action="extend", help="topics to read, every partition of them")
     add("--kafka", metavar="NAME=VALUE", nargs="+", action="extend", default=[],
         help="properties of the client (librdkafka's names), no secrets")
+    add("--since", metavar="TIME", type=_time,
+        help="begin each partition that DIR does not know yet with its first record of that time or later (RFC 3339 or "
+        "epoch seconds; the records' times, not the events'); the default is all that the topic holds")
     add("--until_end", action="store_true", help="stop where the logs end now; the default is never to stop")
     add("--expansion_service", metavar="HOST:PORT",
         help="read by Beam's own ReadFromKafka, whose Java expansion service is there; every start then reads the "
@@ -150,8 +155,9 @@ def parse(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
     if args.runner == "FnApiRunner" and not args.until_end:
         raise ArgumentError("FnApiRunner fires event-time timers after each bundle of an unbounded input: use "
                             "PrismRunner, or --until_end")
-    if args.expansion_service is not None and args.until_end:
-        raise ArgumentError("--until_end is for the command's own reader: leave out --expansion_service")
+    for name in ("until_end", "since"):
+        if args.expansion_service is not None and getattr(args, name):
+            raise ArgumentError(f"--{name} is for the command's own reader: leave out --expansion_service")
     for name in ("save_every", "snapshot_every", "keep"):
         if not getattr(args, name):
             raise ArgumentError(f"--{name} must be a whole number >= 1, got 0")
@@ -202,6 +208,15 @@ def write_fingerprint(args: argparse.Namespace) -> None:
     beside = args.output / f"{FINGERPRINT}.new"
     beside.write_text(json.dumps(fingerprint(args), indent=1) + "\n")
     beside.replace(args.output / FINGERPRINT)
+
+
+def _time(text: str) -> float:
+    """Seconds since 1970; without an offset a time is UTC."""
+    try:
+        return _seconds(text)
+    except ValueError:
+        found = datetime.fromisoformat(text)
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
 def _seconds(text: str) -> float:

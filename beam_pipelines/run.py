@@ -19,7 +19,7 @@ from apache_beam.metrics import MetricsFilter
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import worker_handlers
 
-from beam_pipelines import arguments, options, progress, sinks, sources, summary
+from beam_pipelines import arguments, kept, options, progress, sinks, sources, summary
 from beam_pipelines.arguments import PROGRAM, ArgumentError
 from beam_pipelines.jobs import JOBS
 from beam_pipelines.learn import NAMESPACE, learn_keyed, typed
@@ -92,20 +92,24 @@ def spec_of(args: Namespace, goes_on: bool) -> CellSpec:
         model = options.parse_model(args.model)
     except ValueError as error:
         raise ArgumentError(f"--model: {error}") from None
-    return CellSpec(
+    reader = SnapshotStore(args.output.resolve() / sinks.SNAPSHOTS) if goes_on else None
+    spec = CellSpec(
         model, label_ttl=args.label_ttl, idle_ttl=args.idle_ttl, order=args.order, at_end=args.at_end,
         snapshot_every=args.snapshot_every, shards=args.shards,
         lateness=0.0 if args.order == "event_time" else None,  # the source sorts
         keep_marks=args.idle_ttl is not None,  # or a key that left would come back as the folder knows it
-        reader=SnapshotStore(args.output.resolve() / sinks.SNAPSHOTS) if goes_on else None,
+        reader=reader,
     )
+    if reader is not None and (snapshot := next(reader.newest_of_all(), None)) is not None:
+        kept.check_fit(spec, snapshot.model, f"--resume: {args.output}", is_meant=args.on_change is not None)
+    return spec
 
 
 def build(root: beam.Pipeline, args: Namespace, spec: CellSpec, reader: sources.Reader, folder: Path) -> None:
     """Add the whole job to a pipeline: sources, cells, sinks."""
     read = beam.ParDo(sources.ReadEvents(args.input, reader, args.order, args.shards))
     events = root | beam.Impulse() | "Read" >> read.with_outputs(sources.ReadEvents.REJECTED, main="events")
-    learned = learn_keyed(events.events, spec, sinks.placing)
+    learned = learn_keyed(events.events, spec, sinks.placing, args.cells_apart)
     place = beam.Map(_unread).with_output_types(list[tuple[bytes, bytes]])
     unread = typed(events[sources.ReadEvents.REJECTED], list[tuple[int, Rejected]]) | "Place" >> place
     rejected = (learned.rejected, unread) | "AllRejected" >> beam.Flatten()

@@ -19,6 +19,7 @@ from typing import IO, Any
 import apache_beam as beam
 import numpy as np
 
+from beam_pipelines import apart  # noqa: F401  (wherever these DoFns are unpickled)
 from beam_pipelines import progress
 from beam_pipelines.columns import Columns
 from pa_river import stream

@@ -145,6 +145,11 @@ class LiveStore:
         query = "SELECT n, key, tag, id, kind, line FROM records WHERE n > ? ORDER BY n LIMIT ?"
         return [(n, key, Record(*fields)) for n, key, *fields in self._kept().execute(query, (number, most))]
 
+    def any_blob(self) -> bytes | None:
+        """What some engine key goes on from; None: there is none yet."""
+        row = self._kept().execute("SELECT blob FROM cells WHERE blob IS NOT NULL LIMIT 1").fetchone()
+        return None if row is None else row[0]
+
     def last(self) -> int:
         """The number of the newest record."""
         return int(self._kept().execute("SELECT coalesce(max(n), 0) FROM records").fetchone()[0])
@@ -178,7 +183,7 @@ class LiveStore:
         if log.end < highest or "" not in (was, log.incarnation) and was != log.incarnation:
             raise ValueError(f"topic {log.topic} was made anew: {log.source} ends at offset {log.end}, and "
                              f"{self.path} knows a log of that name up to {highest}; give --overwrite or another topic")
-        start = offsets.get(log.source, log.first)
+        start = offsets.get(log.source, max(log.first, log.start))
         if start < log.first:
             raise ValueError(f"{log.source} begins at offset {log.first}, and {self.path} must go on from {start}: "
                              "what lies between is gone; give --overwrite to begin anew")

@@ -62,7 +62,7 @@ def _epochs(model: Any, X: Any, y: list[list[str]]) -> float:
     return statistics.median(times)
 
 
-def _read(sentences: list[Sentence], build: Any) -> tuple[Any, float]:
+def _read(sentences: list[Any], build: Any) -> tuple[Any, float]:
     begin = time.process_time()
     return build(sentences), time.process_time() - begin
 
@@ -80,7 +80,7 @@ def _trainer(sentences: list[Sentence]) -> Any:
 def _iterations(trainer: Any) -> float:
     with tempfile.TemporaryDirectory() as folder:
         trainer.train(str(Path(folder) / "model"))
-    return statistics.median(entry["time"] for entry in trainer.logparser.iterations)
+    return float(statistics.median(entry["time"] for entry in trainer.logparser.iterations))
 
 
 def sequences(turns: int) -> list[Row]:

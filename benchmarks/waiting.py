@@ -1,4 +1,4 @@
-"""A bundle that touches a key in which thousands of predictions wait: entries left as bytes, against entries decoded."""
+"""A bundle that touches a key in which thousands of predictions wait: entries left as bytes, or decoded."""
 
 from __future__ import annotations
 

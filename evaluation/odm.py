@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +60,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         _one_thread()
         args.output.mkdir(parents=True, exist_ok=True)
         for name in names:
-            _measure(args, name, measured)
-            store.write_text(json.dumps(measured))
+            for partitions in _measure(args, name):
+                measured["sets"][name] = partitions
+                measured["how"] = _how(args)
+                store.write_text(json.dumps(measured))
         if args.sizes:
             measured["sizes"] = _by_size(args)
             store.write_text(json.dumps(measured))
@@ -75,9 +77,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _measure(args: argparse.Namespace, name: str, measured: dict[str, Any]) -> None:
+def _measure(args: argparse.Namespace, name: str) -> Iterator[list[dict[str, Any]]]:
+    """Yield what was measured on a set after each partition."""
     X, y = odm_data.read(args.data, name)
-    partitions = []
+    partitions: list[dict[str, Any]] = []
     for seed in range(args.partitions):
         begun = time.perf_counter()
         split = odm_data.partition(X, y, seed, args.rows)
@@ -87,22 +90,27 @@ def _measure(args: argparse.Namespace, name: str, measured: dict[str, Any]) -> N
               f"cold {odm_report.ratio(partitions[-1], 'single', 'cold', 'fast'):.1f}x "
               f"warm {odm_report.ratio(partitions[-1], 'single', 'warm', 'fast'):.1f}x; "
               f"{time.perf_counter() - begun:.0f} s", flush=True)
-    measured["sets"][name] = partitions
-    measured["how"] = _HOW.format(
-        tuned=odm_protocol.TUNED_ON, partitions=args.partitions, rows=args.rows, changes=args.changes,
-        tolerance=odm_protocol.TOLERANCE, epochs=odm_protocol.EPOCHS, seconds=args.seconds, block=odm_protocol.BLOCK,
+        yield partitions
+
+
+def _how(args: argparse.Namespace) -> str:
+    return _HOW.format(
+        tuned=odm_protocol.TUNED_ON, folds=odm_protocol.FOLDS, partitions=args.partitions, rows=args.rows,
+        changes=args.changes, tolerance=odm_protocol.TOLERANCE, epochs=odm_protocol.EPOCHS, seconds=args.seconds,
+        block=odm_protocol.BLOCK,
     )
 
 
 _HOW = (
     "Protocol: features in [0, 1], 4:1 split, 75 % of the training part as history, RBF exp(-|x - z|^2 / d), lam and "
-    "theta (and C of MID-SVM) from the paper's grids by accuracy on a fifth of the history, fitted on at most {tuned} "
-    "instances; {partitions} random partitions; sets of more than {rows:,} rows cut to that many. Up to {changes} "
-    "varying instances are added and then deleted in the same order, one or five a change. Every method makes the same "
-    "changes; retraining starts, for the warm one, from the exact multipliers before the change, keeps all kernel "
-    "values, stops at a residual of {tolerance:g} or after {epochs} sweeps, and takes an even sample of the changes "
-    "where all would need more than {seconds:g} s. Thread CPU time, one BLAS thread, methods interleaved in blocks of "
-    "{block} changes; a time includes the kernel values of what comes."
+    "theta (and C of MID-SVM) from the paper's grids by accuracy in {folds}-fold cross-validation on the history, on "
+    "at most {tuned:,} of its instances; {partitions} random partitions, or as many as the table says; sets of more "
+    "than {rows:,} rows cut to that many. Up to {changes} varying instances are added and then deleted in the same "
+    "order, one or five a change. Every method makes the same changes; retraining starts, for the warm one, from the "
+    "exact multipliers before the change, keeps all kernel values, stops at a residual of {tolerance:g} or after "
+    "{epochs} sweeps, and takes an even sample of the changes where all would need more than {seconds:g} s. Thread "
+    "CPU time, one BLAS thread, methods interleaved in blocks of {block} changes; a time includes the kernel values "
+    "of what comes."
 )
 
 

@@ -14,10 +14,9 @@ from pa_river import kernels
 from pa_river.odm.baselines import Retraining
 from pa_river.odm.midsvm import MIDSVM
 from pa_river.odm.newton import newton
-from pa_river.odm.path import PathEngine
 from pa_river.odm.problem import Problem
 from pa_river.odm.rows import DenseRows
-from pa_river.odm.solver import automatic
+from pa_river.odm.solver import ENGINES, automatic
 
 Array = NDArray[np.float64]
 
@@ -29,8 +28,8 @@ BATCH = 5
 #: Changes an engine makes in a row before the others make the same: neither works from caches the others have filled.
 BLOCK = 25
 
-#: Instances the grid search fits on at most: 63 solutions a partition.
-TUNED_ON = 800
+#: Parts of the history in the grid search's cross-validation, and instances it uses at most: 315 solutions a partition.
+FOLDS, TUNED_ON = 5, 800
 
 #: Residual at which retraining by coordinate descent stops, in units of the margin, and its sweeps at most.
 TOLERANCE, EPOCHS = 1e-3, 1500
@@ -42,29 +41,28 @@ def gram(A: Array, B: Array, width: int) -> Array:
     return values
 
 
-def tune(split: Split) -> tuple[float, float, float]:
-    """Return lam and theta of the machine, C of MID-SVM: best on a fifth of the history, the smallest of the best."""
-    X, y = split.history
-    fit = min(TUNED_ON, len(y) * 4 // 5)
-    held = slice(fit, fit + max(1, len(y) // 5))
-    K, Z = gram(X[:fit], X[:fit], split.width), gram(X[held], X[:fit], split.width)
-    H = K * np.outer(y[:fit], y[:fit])
-    best, chosen = -1.0, (LAMBDAS[0], THETAS[0])
-    for lam in LAMBDAS:
-        start: Array | None = None
-        for theta in THETAS:
-            cost = np.full(fit, lam)
-            start, _, _ = newton(H, cost, cost, theta, start)
-            right = accuracy(Z @ (start * y[:fit]), y[held])
-            if right > best + 1e-12:
-                best, chosen = right, (lam, theta)
-    best_svm, C = -1.0, LAMBDAS[0]
-    problem = history_of(split, 1.0, 0.0, fit)
-    for candidate in LAMBDAS:
-        right = accuracy(MIDSVM(problem, candidate).decision(Z), y[held])
-        if right > best_svm + 1e-12:
-            best_svm, C = right, candidate
-    return (*chosen, C)
+def tune(split: Split, seed: int = 0) -> tuple[float, float, float]:
+    """Return lam and theta of the machine, C of MID-SVM: best in cross-validation, the smallest of the best.
+
+    Five random parts of the history, the same for both machines; a larger history than `TUNED_ON` is cut to that.
+    """
+    X, y = (part[:TUNED_ON] for part in split.history)
+    K = gram(X, X, split.width)
+    right, right_svm = np.zeros((len(LAMBDAS), len(THETAS))), np.zeros(len(LAMBDAS))
+    order = np.random.default_rng(seed).permutation(len(y))
+    for held in np.array_split(order, FOLDS):
+        fit = np.setdiff1d(order, held)
+        H, Z = K[np.ix_(fit, fit)] * np.outer(y[fit], y[fit]), K[np.ix_(held, fit)]
+        problem = _unsolved(X[fit], y[fit], split.width, 1.0, 0.0)
+        for i, lam in enumerate(LAMBDAS):
+            cost, start = np.full(len(fit), lam), None
+            for j, theta in enumerate(THETAS):
+                start, _, _ = newton(H, cost, cost, theta, start)
+                right[i, j] += len(held) * accuracy(Z @ (start * y[fit]), y[held])
+            right_svm[i] += len(held) * accuracy(MIDSVM(problem, lam).decision(Z), y[held])
+    best, best_svm = right >= right.max() - 1e-6, right_svm >= right_svm.max() - 1e-6
+    i, j = np.argwhere(best)[0]
+    return LAMBDAS[i], THETAS[j], LAMBDAS[int(np.flatnonzero(best_svm)[0])]
 
 
 def accuracy(scores: Array, y: Array) -> float:
@@ -72,10 +70,13 @@ def accuracy(scores: Array, y: Array) -> float:
     return 100.0 * float(np.mean((scores > 0.0) == (y > 0.0)))
 
 
-def history_of(split: Split, lam: float, theta: float, most: int | None = None, room: int = 0) -> Problem:
+def history_of(split: Split, lam: float, theta: float, room: int = 0) -> Problem:
     """Return an unsolved problem that holds the history."""
-    X, y = split.history[0][:most], split.history[1][:most]
-    problem = Problem(theta, DenseRows(kernels.RBF(1.0 / split.width), split.width))
+    return _unsolved(*split.history, split.width, lam, theta, room)
+
+
+def _unsolved(X: Array, y: Array, width: int, lam: float, theta: float, room: int = 0) -> Problem:
+    problem = Problem(theta, DenseRows(kernels.RBF(1.0 / width), width))
     problem.reserve(len(y) + room)
     problem.admit(list(X), y.tolist(), [lam] * len(y), [lam] * len(y))
     return problem
@@ -127,7 +128,7 @@ def _sequence(
     X, y = split.varying
     engines: dict[str, tuple[Problem, Any]] = {}
     built = {}
-    for name, make in (("fast", automatic), ("path", PathEngine)):
+    for name, make in (("fast", automatic), ("path", ENGINES["path"])):
         problem = _solved(split, lam, theta, alpha, many + size + 64)
         built[name], engine = _timed(make, problem)
         engines[name] = problem, engine

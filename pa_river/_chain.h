@@ -10,7 +10,9 @@
 #include <stdlib.h>
 
 #if defined(__GLIBC__) && defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define CHAIN_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#define CHAIN_CLONES __attribute__((unused, target_clones("avx512f", "avx2", "default")))
+#elif defined(__GNUC__)
+#define CHAIN_CLONES __attribute__((unused))
 #else
 #define CHAIN_CLONES
 #endif

@@ -1,6 +1,8 @@
-"""What `_tagger.pyx` needs of the loops over one store."""
+"""What `_tagger.pyx` needs of the loops that learn."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from pa_river._lattice cimport Decoder
 
 # One joint feature in which two paths differ, and by how much. `place` is 2 slot for the emission of a feature (`row`
 # is its row, or -1 - the place of an unseen name), 2 slot + 1 for a move (`row` is that of the previous tag).
@@ -17,54 +19,23 @@ ctypedef struct Change:
     double now, past
 
 
-cdef class Loops:
-    cdef object store, rule
-    cdef dict rows
-    cdef tuple arrays  # the store's, of which these are the addresses
-    cdef double *emit
-    cdef double *move
-    cdef double *past_emit  # NULL where nothing is averaged
-    cdef double *past_move
-    cdef Py_ssize_t stride, room, known, tags, width
-    # the sentence in hand
-    cdef const int32_t *codes
-    cdef const double *values  # NULL stands for ones
-    cdef const int64_t *ends
-    cdef Py_ssize_t tokens
-    cdef list names  # what codes below 0 stand for
-    cdef int32_t *place  # the row of each of them, once it has one
-    cdef int32_t *path
+cdef class Loops(Decoder):
     # how the model learns
+    cdef object rule
     cdef int law
     cdef double C
     cdef bint max_loss, costly
-    cdef int64_t examples
     cdef Py_ssize_t slots
     # memory to work in
-    cdef double *scores
-    cdef double *best
-    cdef double *mean_move
     cdef Cell *cells
-    cdef double *into  # the moves from `into_start` on, a row for each tag to go to
-    cdef const double *into_start
     cdef int32_t *table
-    cdef Py_ssize_t scores_room, best_room, path_room, mean_room, cells_room, table_room, into_room, into_tags, count
+    cdef Py_ssize_t cells_room, table_room, count
     # what stood where the last step moved, or a batch: changes up to `held`, then `copies` of what they led to
     cdef Change *log
     cdef Py_ssize_t log_room, logged, held
     cdef bint in_batch
     cdef tuple copies
 
-    cdef int bind(self, Py_ssize_t tags, Py_ssize_t rows) except -1
-    cdef int consider(self, Py_ssize_t tags) noexcept
-    cdef int take(self, const int32_t *codes, const double *values, const int64_t *ends, Py_ssize_t tokens) except -1
-    cdef int emissions(self, const double *block, double *out) except -1
-    cdef int decode(self, const double *start) except -1
-    cdef int turn(self, const double *start) except -1
-    cdef int decode_now(self) except -1
-    cdef int prepare_mean(self) except -1
-    cdef int decode_mean(self) except -1
-    cdef list answer(self, list tags)
     cdef int ask(self, object model) except -1
     cdef int rival(self, const int32_t *gold) except -1
     cdef int learn(self, object model, const int32_t *gold, double weight, dict known) except -1

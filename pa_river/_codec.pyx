@@ -42,7 +42,7 @@ cdef bytes last_prefix = None
 
 cdef object signature_of(ScoreCore model):
     """What tells parameters apart, or None where they are not plain."""
-    rule = model.rule
+    rule = model.chosen
     kind = type(rule)
     if rule is not None and kind is not steps.PA and kind is not steps.PA1 and kind is not steps.PA2:
         return None
@@ -69,7 +69,7 @@ cdef bytes prefix_of(ScoreCore model):
             return None
         prefix = b"t\2\0\0\0" + _pack.pack(name) + b"t\2\0\0\0" + _pack.pack(content[0], state._encode)
         prefixes[signature] = prefix
-        rule = model.rule
+        rule = model.chosen
         templates[prefix] = (type(model), type(rule), getattr(rule, "C", None), dict(model.__dict__))
     return prefix
 
@@ -200,7 +200,7 @@ def loads(data):
         rule = kind.__new__(kind)
         if C is not None:
             rule.__dict__["C"] = C  # checked when it was first set
-        model.rule = rule
+        model.chosen = rule
     cdef ArenaStore store = ArenaStore(attributes["learn_intercept"])
     store.fill(<const unsigned char *>names, count, numbers)
     store.intercept = intercept

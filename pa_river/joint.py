@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from river import base
 
-from pa_river import _validate, batch, cost_sensitive, labels, state, steps
+from pa_river import _validate, batch, cost_sensitive, labels, prototypes, state, steps
 from pa_river.features import features, short
 from pa_river.learner import PALearner
 from pa_river.stores import LinearStore
@@ -74,7 +74,10 @@ class PAJoint(PALearner[dict[Hashable, float]], base.Estimator):
             raise ValueError(f"{owner}(phi=...) must be a callable phi(x, y), got {short(phi)}")
         if not (callable(candidates) or isinstance(candidates, (tuple, list))):
             raise ValueError(f"{owner}(candidates=...) must be a tuple or a callable, got {short(candidates)}")
-        _validate.require_instance(owner, "rule", rule, steps.StepRule, "PA(), PA1(C) or PA2(C)")
+        if not callable(candidates):
+            prototypes.declared(owner, candidates, "candidates")
+            if not candidates:
+                raise ValueError(f"{owner}(candidates=...) must hold an output to choose")
         self.phi = phi
         self.candidates = candidates
         self.rule = rule

@@ -75,13 +75,21 @@ def label(y: Any) -> Hashable:
     value = y.item() if isinstance(y, np.generic) else y
     if isinstance(value, tuple):
         value = tuple(label(part) for part in value)
-    if value is None or (isinstance(value, float) and value != value):
-        raise ValueError(f"a label must not be None or NaN, got {short(y)}")
     try:
         hash(value)
     except TypeError:
         raise ValueError(f"a label must be hashable, got {short(y)}") from None
+    if value is None or (type(value) is not str and _unlike_itself(value)):
+        raise ValueError(f"a label must not be None or NaN, got {short(y)}")
     return value  # type: ignore[no-any-return]
+
+
+def _unlike_itself(value: Any) -> bool:
+    """Whether `value` is NaN, of whatever type; pandas' NA, which answers no comparison, counts."""
+    try:
+        return bool(value != value)
+    except Exception:  # what cannot be compared with itself cannot be found again
+        return True
 
 
 def label_set(y: Any) -> dict[Hashable, bool]:

@@ -37,7 +37,7 @@ class Learner(abc.ABC, Generic[S]):
 
     def _inputs(self, X: Any) -> Iterable[Any]:
         """Return the rows of X as `_input` returns them; `ValueError` that names the row."""
-        return batch.rows(X)
+        return batch.rows(X, lazy=isinstance(self._store, SupportStore))
 
     @abc.abstractmethod
     def _scores(self, phi: Any) -> S:
@@ -196,7 +196,7 @@ class Learner(abc.ABC, Generic[S]):
 class PALearner(Learner[S]):
     """Find the constraint that an example breaks, move along it by the step rule's length."""
 
-    rule: steps.StepRule | None
+    rule = steps.Chosen()
 
     @abc.abstractmethod
     def _violation(self, phi: Any, y: Any, scores: S) -> Violation | None:
@@ -220,9 +220,8 @@ class ScoreLearner(PALearner[float]):
         kernel: Kernel | None = None, budget: Budget | None = None,
     ):
         owner = type(self).__name__
-        _validate.require_instance(owner, "rule", rule, steps.StepRule, "PA(), PA1(C) or PA2(C)")
-        support.check(owner, kernel, budget)
         self.rule = rule
+        support.check(owner, kernel, budget)
         self.learn_intercept = _validate.require_bool(owner, "learn_intercept", learn_intercept)
         self.kernel = kernel
         self.budget = budget

@@ -19,6 +19,9 @@ class RankingMetric(metrics.base.MeanMetric, metrics.multioutput.base.MultiOutpu
     label -> {True: probability}; a label it leaves out ranks below all others. Equal scores count against the ranking,
     whatever the order of the labels. An example on which nothing can be ranked wrong, with no relevant or no irrelevant
     label, counts as ranked right.
+
+    `river.evaluate.progressive_val_score` gives a metric what a multilabel model's `predict_one` says, bools, most of
+    which tie: the figure is then not that of the model's ranking. Call `update` with its scores.
     """
 
     @property
@@ -105,4 +108,7 @@ class AveragePrecision(RankingMetric):
 
 
 def _score(value: Any) -> float:
-    return float(value.get(True, 0.0) if isinstance(value, Mapping) else value)
+    score = float(value.get(True, 0.0) if isinstance(value, Mapping) else value)
+    if math.isnan(score):  # before no other score and behind none, it would count as ranked right
+        raise ValueError("a score must not be NaN")
+    return score

@@ -105,7 +105,10 @@ class PAMultilabel(prototypes.Declaring, prototypes.PALabelLearner, base.MultiLa
 
     def _learn_rows(self, X: Any, y: Any, w: Any, predicted: list[Any] | None) -> None:
         frame = batch.pandas_frame(y)
-        super()._learn_rows(X, y if frame is None else frame.to_dict("records"), w, predicted)
+        if frame is not None:
+            batch.require_distinct(frame)  # a dict would hold the last of them only
+            y = frame.to_dict("records")
+        super()._learn_rows(X, y, w, predicted)
 
     _normalise_y = staticmethod(normal.label_set)
 

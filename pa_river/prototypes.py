@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
-from pa_river import _proba, _validate, batch, labels, state, steps, stores, support
+from pa_river import _compiled, _proba, _validate, batch, labels, state, steps, stores, support
 from pa_river.budget import Budget
 from pa_river.features import short
 from pa_river.kernels import Kernel
@@ -33,7 +33,7 @@ class LabelLearner(Learner[list[float]]):
         support.check(type(self).__name__, kernel, budget)
         self.kernel = kernel
         self.budget = budget
-        self._store = stores.multi(learn_intercept, kernel, budget)
+        self._store = _compiled.multi(learn_intercept, kernel, budget)
         self._known: list[Hashable] = []
         self._slots: dict[Hashable, int] = {}  # by Python's equality; the first spelling stays the key
         self._register(declared)
@@ -165,7 +165,6 @@ class PALabelLearner(PALearner[list[float]], LabelLearner):
         declared: Sequence[Hashable] = (),
     ):
         super().__init__(learn_intercept=learn_intercept, kernel=kernel, budget=budget, declared=declared)
-        _validate.require_instance(type(self).__name__, "rule", rule, steps.StepRule, "PA(), PA1(C) or PA2(C)")
         self.rule = rule
 
     @property
@@ -184,13 +183,13 @@ class Declaring:
         return {**params, "labels": list(self.labels)}
 
 
-def declared(owner: str, names: Any) -> tuple[Hashable, ...]:
+def declared(owner: str, names: Any, param: str = "labels") -> tuple[Hashable, ...]:
     """Return the labels that a user declares, normalised; `ValueError` unless they are a list or tuple of labels."""
     if not isinstance(names, (list, tuple)):
-        raise ValueError(f"{owner}(labels=...) must be a list or tuple of labels, got {short(names)}")
+        raise ValueError(f"{owner}({param}=...) must be a list or tuple of labels, got {short(names)}")
     known = tuple(labels.label(name) for name in names)
     if len(set(known)) != len(known):
-        raise ValueError(f"{owner}(labels=...) has equal labels: {short(names)}")
+        raise ValueError(f"{owner}({param}=...) has equal labels: {short(names)}")
     return known
 
 

@@ -106,7 +106,6 @@ class PASequence(PALearner[Scores], base.Base):
         update: str = "prediction",
         average: bool = False,
     ):
-        _validate.require_instance("PASequence", "rule", rule, steps.StepRule, "PA(), PA1(C) or PA2(C)")
         if not (callable(cost) or cost == "hamming"):
             raise ValueError(f"PASequence(cost=...) must be 'hamming' or a callable, got {short(cost)}")
         self.rule = rule
@@ -200,6 +199,10 @@ class PASequence(PALearner[Scores], base.Base):
             compiled.learn_many(self, X if isinstance(X, Sentences) else Sentences(X), y, w)
         else:
             super().learn_many(X, y, w)
+
+    def step_many(self, X: Sequence[Any], y: Sequence[Any], w: Sequence[float] | None = None) -> list[list[Any]]:
+        """Return the tags of each sentence before it is learned, and learn them: a loop of `step`, all or nothing."""
+        return list(super().step_many(X, y, w))
 
     def predict_many(self, X: Sequence[Any]) -> list[list[Any]]:
         """Return `predict_one` of every sentence of a list, or of `Sentences`."""

@@ -7,6 +7,7 @@ because `tau = length / norm` leaves the floats at features of 1e-200 where the 
 from __future__ import annotations
 
 import abc
+from typing import TYPE_CHECKING, Any, overload
 
 from river import base
 
@@ -120,6 +121,28 @@ class PA2(StepRule):
 
     def length(self, loss: float, norm: float, weight: float = 1.0) -> float:
         return loss / (norm + 0.5 / self.C / weight / norm) if norm > 0.0 else 0.0
+
+
+def require(owner: str, rule: Any) -> StepRule | None:
+    """`rule`; `ValueError` unless it is a step rule or None."""
+    _validate.require_instance(owner, "rule", rule, StepRule, "PA(), PA1(C) or PA2(C)")
+    return rule  # type: ignore[no-any-return]
+
+
+class Chosen:
+    """The parameter `rule` of a learner, checked whenever it is set: when built, and by `mutate` later."""
+
+    def __set__(self, instance: object, rule: Any) -> None:
+        instance.__dict__["rule"] = require(type(instance).__name__, rule)
+
+    if TYPE_CHECKING:  # without a __get__ of its own, the rule is read from the instance at no cost
+        @overload
+        def __get__(self, instance: None, owner: type) -> Chosen: ...
+
+        @overload
+        def __get__(self, instance: object, owner: type) -> StepRule | None: ...
+
+        def __get__(self, instance: object | None, owner: type) -> StepRule | None | Chosen: ...
 
 
 #: What `rule=None` means everywhere. Rules hold no learned state, so one object serves all models.

@@ -62,12 +62,13 @@ class PAUniclass(AnomalyDetector):
 
     """
 
+    rule = steps.Chosen()
+
     def __init__(
         self, rule: steps.StepRule | None = None, *, eps: float | None = None, max_radius: float | None = None,
         kernel: Kernel | None = None, budget: Budget | None = None,
     ):
         owner = type(self).__name__
-        _validate.require_instance(owner, "rule", rule, steps.StepRule, "PA(), PA1(C) or PA2(C)")
         if eps is not None and max_radius is not None:
             raise ValueError(f"{owner} takes a fixed radius eps={eps!r} or a bound max_radius={max_radius!r}, not both")
         support.check(owner, kernel, budget)

@@ -112,6 +112,48 @@ def session(rng: random.Random) -> None:
         compare(model, twin)
 
 
+def token(rng: random.Random) -> Any:
+    kind = rng.random()
+    if kind < 0.6:
+        names = [f"name {rng.randrange(60)}" for _ in range(rng.choice((0, 1, 5, 20, 80)))]
+        return names if rng.random() < 0.05 else list(dict.fromkeys(names))
+    if kind < 0.7:
+        return f"name {rng.randrange(60)}"
+    return record(rng) if kind < 0.98 else rng.choice((None, 3, ["a", 1]))
+
+
+def sentence(rng: random.Random) -> tuple[list[Any], list[Any]]:
+    tokens = [token(rng) for _ in range(rng.choice((0, 1, 2, 5, 20)))]
+    return tokens, [rng.choice(("A", "B", 3, ("C", 1), f"tag {rng.randrange(30)}")) for _ in tokens]
+
+
+def tagger(rng: random.Random) -> None:
+    """The same for sequences, one at a time and in batches that are read once."""
+    params = {"average": rng.random() < 0.5, "update": rng.choice(("prediction", "max_loss"))}
+    model = pa_river.PASequence(rng.choice((None, pa_river.PA(), pa_river.PA1(0.1), pa_river.PA2(0.3))), **params)
+    for _ in range(rng.randrange(1, 15)):
+        twin = _compiled.on_reference(pa_river.loads(pa_river.dumps(model)))
+        stream = [sentence(rng) for _ in range(rng.choice((1, 1, 4)))]
+        X, y = [x for x, _ in stream], [y for _, y in stream]
+        kind = rng.random()
+        if kind < 0.5:
+            w = rng.choice((1.0, 1.0, 0.0, -1.0, 3))
+            ours, theirs = attempt(model.step, X[0], y[0], w), attempt(twin.step, X[0], y[0], w)
+        elif kind < 0.9:
+            read = attempt(pa_river.Sentences, X)
+            ours = "refused" if read == "refused" else attempt(model.learn_many, read, y)
+            theirs = attempt(twin.learn_many, X, y)
+        else:
+            try:
+                strange = pa_river.loads(damaged(rng, pa_river.dumps(model)))
+            except pa_river.StateError:
+                continue
+            attempt(lambda: pa_river.dumps(strange)), attempt(strange.learn_one, X[0], y[0])
+            continue
+        assert (ours == "refused") == (theirs == "refused"), (ours, theirs)
+        compare(model, twin)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=60.0)
@@ -121,7 +163,7 @@ def main() -> None:
         raise SystemExit("the compiled core is not built: there is nothing to fuzz")
     rng, end, sessions = random.Random(args.seed), time.monotonic() + args.seconds, 0
     while time.monotonic() < end:
-        session(rng)
+        rng.choice((session, session, tagger))(rng)
         sessions += 1
     print(f"{sessions} models lived and died, seed {args.seed}")
 

@@ -38,8 +38,9 @@ cdef class Border:
     cdef signed char[::1] sides, active, comes
     # columns B0 h of instances that may come
     cdef double[:, ::1] Y, h, out
-    cdef int64_t[::1] whom, column
+    cdef int64_t[::1] whom, column, age, spent
     cdef int hand
+    cdef double steepest
     # of the pivot at hand
     cdef double[::1] u, sigma, e
     cdef double pivot, value
@@ -54,7 +55,8 @@ cdef class Border:
     cdef int companions(self, int64_t *who, int count) except -1
     cdef void drop(self, Py_ssize_t slot) noexcept
     cdef int _pass(self, int64_t *who, int count) except -1
-    cdef int _keep(self, Py_ssize_t slot) noexcept
+    cdef void note(self, Py_ssize_t slot) noexcept
+    cdef int _keep(self, Py_ssize_t slot, int64_t age) noexcept
     cdef int _take_back(self, Py_ssize_t slot, int64_t p, int side, double *along, double gap) except -1
     cdef void _move(self, double *along, double length, const double *direction) noexcept
     cdef void _append(self, const double *z, double pivot, int64_t of, int comes) noexcept

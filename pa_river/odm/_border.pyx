@@ -18,6 +18,7 @@ cdef enum:
     _LARGE = 1024  # order from which the base is in no near cache, and further right sides cost nothing
     _GATHERED = 16  # columns whose h the fold gathers at a time
 
+cdef double _WORN = 1e-11 / 2.2e-16
 cdef int ONE = 1
 cdef double PLUS = 1.0
 cdef double MINUS = -1.0
@@ -32,17 +33,26 @@ cdef class Border:
 
     A pivot moves a vector by slot: the multipliers, or the direction of a path. To enter needs the column B0 h of an
     instance, the only product that reads all of B0. Columns are kept: several are made in one pass over B0, what
-    leaves S keeps its own, and a fold takes all along to the new base in O(n k) each. So only instances that were
-    never outside the strip, and in no company, cost a pass.
+    comes back from S keeps its own, and a fold takes them along to the new base in O(n k) each.
+
+    A column must be B0 h of this very B0, errors of B0 included: what differs enters the inverse times the cost, at
+    most, and rounding makes a column differ by about eps times the cost with every fold. So it is made anew after as
+    many folds as keep the product below `_WORN`: at cost 1 never, at cost 1000 after each.
     """
 
     def __init__(self, theta):
         self.sigma, self.e = np.zeros(PENDING), np.zeros(PENDING)
+        self.spent = np.zeros(PENDING, np.int64)
         self.n = self.k = 0
 
     def bind(self, H, alpha, side, costs):
         """Work on these arrays of the problem."""
         self.H, self.alpha, self.side, self.costs = H, alpha, side, costs
+        self.steepest = (costs[:, : len(H)].max(axis=0) * H.diagonal()).max(initial=0.0)
+
+    cdef void note(self, Py_ssize_t slot) noexcept:
+        """Take note of an instance that has come."""
+        self.steepest = max(self.steepest, max(self.costs[0, slot], self.costs[1, slot]) * self.H[slot, slot])
 
     def take(self, B, base, sides, active, place, queued, Z, small, of, comes, int n, int k, int columns):
         """Work on these arrays of the engine, and keep up to `columns` columns; those kept so far are forgotten."""
@@ -55,6 +65,7 @@ cdef class Border:
         self.h, self.out = np.zeros((_GATHERED, capacity)), np.zeros((SYMM_MOST, capacity))
         self.Y = np.zeros((columns, capacity))
         self.whom, self.column = np.full(columns, -1, np.int64), np.full(len(place), -1, np.int64)
+        self.age = np.zeros(columns, np.int64)  # folds since a column was made
         self.hand = 0
 
     cdef double diagonal(self, Py_ssize_t slot, int side) noexcept:
@@ -98,6 +109,7 @@ cdef class Border:
         memcpy(&self.u[0], z, n * sizeof(double))
         self._spread(&self.u[0])
         self._move(along, -self.value, &self.u[0])
+        self.spent[k] = self.age[self.column[slot]]
         self._append(z, s, slot, 1)
         self.drop(slot)
         self.queued[slot] = k
@@ -124,7 +136,7 @@ cdef class Border:
             self._spread(&self.u[0])
             self._move(along, length / self.pivot, &self.u[0])
             if side == 0:
-                memcpy(&self.Y[self._keep(slot), 0], &self.Z[q, 0], n * sizeof(double))
+                memcpy(&self.Y[self._keep(slot, self.spent[q]), 0], &self.Z[q, 0], n * sizeof(double))
             self._withdraw(q)
             self.queued[slot] = -1
         else:
@@ -203,7 +215,7 @@ cdef class Border:
             for i in range(last):
                 self.small[i, q] = self.small[i, last]
             self.small[q, q] = self.small[last, last]
-            self.of[q], self.comes[q] = self.of[last], self.comes[last]
+            self.of[q], self.comes[q], self.spent[q] = self.of[last], self.comes[last], self.spent[last]
             if self.comes[q]:
                 self.queued[self.of[q]] = q
         self.k = last
@@ -242,10 +254,24 @@ cdef class Border:
                 who[wanted] = slots[i]
                 wanted += 1
         if wanted:
-            if self.n >= _LARGE and wanted < 4:
+            if self.n >= _LARGE:
                 wanted = self.companions(who, wanted)
             self._pass(who, wanted)
         return 0
+
+    def warm(self, slots):
+        """Make the columns of these instances of C."""
+        cdef int64_t who[SYMM_MOST]
+        cdef int wanted = 0
+        for slot in slots:
+            if self.column[slot] < 0 and self.place[slot] < 0:
+                who[wanted] = slot
+                wanted += 1
+                if wanted == SYMM_MOST:
+                    self._pass(who, wanted)
+                    wanted = 0
+        if wanted:
+            self._pass(who, wanted)
 
     cdef int companions(self, int64_t *who, int count) except -1:
         """Add to `who` instances that may soon come, up to four in all; return how many there are then."""
@@ -270,16 +296,16 @@ cdef class Border:
                 for r in range(count):
                     dsymv(&low, &n, &PLUS, &self.B[0, 0], &ld, &self.h[r, 0], &ONE, &ZERO, &self.out[r, 0], &ONE)
         for r in range(count):
-            memcpy(&self.Y[self._keep(who[r]), 0], &self.out[r, 0], n * sizeof(double))
+            memcpy(&self.Y[self._keep(who[r], 0), 0], &self.out[r, 0], n * sizeof(double))
         return 0
 
-    cdef int _keep(self, Py_ssize_t slot) noexcept:
+    cdef int _keep(self, Py_ssize_t slot, int64_t age) noexcept:
         """Return a row of Y for the column of an instance; where all are taken, the oldest gives way."""
         cdef int y = self.hand
         self.hand = (y + 1) % <int>self.Y.shape[0]
         if self.whom[y] >= 0:
             self.column[self.whom[y]] = -1
-        self.whom[y], self.column[slot] = slot, y
+        self.whom[y], self.column[slot], self.age[y] = slot, y, age
         return y
 
     cdef void drop(self, Py_ssize_t slot) noexcept:
@@ -296,17 +322,18 @@ cdef class Border:
         cdef Py_ssize_t slot
         cdef double own[_GATHERED * PENDING]
         cdef double *row
-        for i in range(k):
-            if not self.comes[i]:
-                slot = self.base[self.of[i]]
-                if self.side[slot] == 0 and self.place[slot] == self.of[i]:
-                    # it goes into the strip, h = (Q - diagonal) e_p over the base: its column needs no product
-                    y = self._keep(slot)
-                    memset(&self.Y[y, 0], 0, n * sizeof(double))
-                    axpy(n, -self.diagonal(slot, self.sides[self.of[i]]), &self.Z[i, 0], &self.Y[y, 0])
-                    self.Y[y, self.of[i]] += 1.0
+        for y in range(most):
+            if self.whom[y] >= 0:
+                self.age[y] += 1
+                if self.age[y] * self.steepest * self.steepest > _WORN:
+                    self.drop(self.whom[y])
         for y in range(0, most, _GATHERED):
             g = min(_GATHERED, most - y)
+            r = 0
+            while r < g and self.whom[y + r] < 0:
+                r += 1
+            if r == g:
+                continue
             for r in range(g):
                 slot = self.whom[y + r]
                 if slot < 0:
@@ -402,6 +429,8 @@ cdef class Border:
             for j in range(i + 1):
                 self.B[max(target[i], target[j]), min(target[i], target[j])] = self.small[who[i], who[j]]
         for y in range(<int>self.Y.shape[0]):  # the pending part of a column waits behind the old places
+            if self.whom[y] < 0:
+                continue
             memcpy(&self.e[0], &self.Y[y, n], k * sizeof(double))
             for i in range(coming):
                 self.Y[y, target[i]] = self.e[who[i]]
@@ -420,7 +449,8 @@ cdef class Border:
                     self.B[j, hole] = self.B[size, j]
                 self.B[hole, hole] = self.B[size, size]
                 for y in range(<int>self.Y.shape[0]):
-                    self.Y[y, hole] = self.Y[y, size]
+                    if self.whom[y] >= 0:
+                        self.Y[y, hole] = self.Y[y, size]
                 self.base[hole], self.sides[hole], self.active[hole] = self.base[size], self.sides[size], 1
                 self.place[self.base[hole]] = hole
             self.active[size] = 0

@@ -10,7 +10,7 @@ from scipy.linalg.cython_blas cimport dgemv, dtrsv
 from pa_river.odm._border cimport DONE, GONE, LOST, SWEEPS, UNSETTLED, Border, axpy, dot
 
 cdef enum:
-    _COMPANY = 4  # instances that share a pass over the base at no cost
+    _COMPANY = 3  # instances that share a pass over the base at no cost
     _AT_ONCE = 6  # `SYMM_MOST`
 
 cdef int ONE = 1
@@ -43,6 +43,7 @@ cdef class FrozenCore(Border):
     cdef void admit(self, Py_ssize_t slot) noexcept:
         """Take note of an instance that has come."""
         cdef double square = self.H[slot, slot]
+        self.note(slot)
         self.length[slot], self.top = sqrt(fmax(square, 1e-300)), fmax(self.top, square)
         if self.r:
             self._describe(slot)
@@ -196,7 +197,7 @@ cdef class FrozenCore(Border):
         """Add the instances inside the strip that are nearest to an edge, as far as the screening knows."""
         cdef int i, j, begin = count
         cdef double limit
-        if not self.r:
+        if not self.r or count >= _COMPANY:
             return count
         for i in range(self.count):
             if self.side[i] != 0 or self.column[i] >= 0 or self.place[i] >= 0 or self.limit[i] < 0.0:

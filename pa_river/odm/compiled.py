@@ -24,8 +24,11 @@ FEATURES = 64
 #: Status of a compiled change beside 0, that it is done: rounding has eaten the factors; it does not come to an end.
 _LOST, _UNSETTLED = 1, 2
 
+#: Order of the base from which columns of instances that may come are made before they are asked for.
+LARGE = 1024
+
 #: Columns of the base inverse that are kept for instances that may come, and how many for a small problem.
-COLUMNS, FEW_COLUMNS, _FEW = 64, 16, 256
+COLUMNS, FEW_COLUMNS = 128, 16
 
 #: Values of H that a pass over the margins inside the strip must read before screening pays.
 _WORTH = 60_000
@@ -65,7 +68,7 @@ class BorderedEngine(FrozenEngine):
         self._take(self.n, self.k)
 
     def _take(self, n: int, k: int) -> None:
-        columns = FEW_COLUMNS if self.problem.capacity <= _FEW else COLUMNS
+        columns = FEW_COLUMNS if self.problem.capacity < LARGE else COLUMNS
         self.core.take(*self._arrays(), n, k, columns)
         self._bind()
 
@@ -128,6 +131,10 @@ class BorderedEngine(FrozenEngine):
     def _folded(self) -> None:
         self._let_go()
 
+    def patience(self) -> int:
+        # a look reads H twice: at 4,000 instances, one every 1,000 pivots costs a fifth of what they do
+        return max(super().patience(), self.problem.count // 4)
+
     def fold(self) -> None:
         self.core.fold()
         self._folded()
@@ -166,6 +173,12 @@ class CompiledFrozenEngine(BorderedEngine):
         self._unscreen()
         super().rebuild()
         self._screen()
+        if self.n >= LARGE:
+            problem = self.problem
+            inside = problem.inside()
+            gamma = problem.H[inside, : problem.count] @ problem.alpha[: problem.count]
+            room = np.minimum(gamma - problem.low, problem.high - gamma)
+            self.core.warm(inside[np.argsort(room, kind="stable")][: COLUMNS // 2].tolist())
 
     def _change(self, added: Sequence[int], removed: Sequence[int]) -> None:
         self._ended(self._run(self.core.change, added, removed))

@@ -23,6 +23,9 @@ FREE, GONE = 2, 3
 _LARGEST = 1e100
 _WILD = f"the kernel gives a value that is not finite, or beyond {_LARGEST:g}, for this example"
 
+#: Up to this many instances are admitted one by one.
+_FEW = 8
+
 #: Cost times kernel value bounds the condition of Q_S; beyond this a solution in doubles would be no solution.
 _STEEPEST = 1e12
 _STEEP = "lam times the kernel value is beyond what finite precision can solve: scale the features or lower lam"
@@ -125,8 +128,8 @@ class Problem:
 
         """
         n, held = len(xs), self.count
-        if n == 1:
-            return [self._admit_one(xs[0], ys[0], below[0], above[0])]
+        if n <= _FEW:
+            return self._admit_few(xs, ys, below, above)
         blocks, corner = list(self.rows.cross(list(xs), held)), self.rows.gram(list(xs))
         reused = min(n, len(self._free))
         slots = self._free[len(self._free) - reused :] + list(range(held, held + n - reused))
@@ -147,6 +150,19 @@ class Problem:
             for j in range(i + 1):
                 self.H[slot, slots[j]] = self.H[slots[j], slot] = corner[i, j] * ys[i] * ys[j]
         self.count = held + n - reused
+        return slots
+
+    def _admit_few(
+        self, xs: Sequence[Any], ys: Sequence[float], below: Sequence[float], above: Sequence[float]
+    ) -> list[int]:
+        """Admit one after the other, which is faster than blocks of kernel values; all of them or none."""
+        slots: list[int] = []
+        try:
+            for instance in zip(xs, ys, below, above):
+                slots.append(self._admit_one(*instance))
+        except ValueError:
+            self.release(slots[::-1])
+            raise
         return slots
 
     def _admit_one(self, x: Any, y: float, below: float, above: float) -> int:

@@ -29,6 +29,7 @@ def bounded():
 @pytest.fixture(scope="session", autouse=True)
 def reaped():
     """Set up first, so torn down last: nothing that a test started may go on."""
+    rig.reap_when_terminated()
     yield
     left = rig.left_over()
     for pid in left:
@@ -59,8 +60,8 @@ def live(broker, topic, tmp_path, prism):
     """Start jobs over the topic; all are reaped at the end."""
     jobs = []
 
-    def start(*arguments, output=tmp_path / "out", topic=topic):
-        jobs.append(rig.Live(broker, topic, output, prism, *map(str, arguments)))
+    def start(*arguments, output=tmp_path / "out", topic=topic, **environment):
+        jobs.append(rig.Live(broker, topic, output, prism, *map(str, arguments), **environment))
         return jobs[-1]
 
     yield start

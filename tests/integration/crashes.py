@@ -58,10 +58,10 @@ def expected(sent: list[tuple[str, str]], spec: CellSpec) -> tuple[dict[tuple[st
             if not isinstance(output, stream.Snapshot):
                 made = units.record(output)
                 said[key, made.id, made.kind] = made.line
-    return said, {key: _model(holder) for key, holder in holders.items()}
+    return said, {key: model(holder) for key, holder in holders.items()}
 
 
-def _model(holder: Any) -> tuple[int, bytes]:
+def model(holder: Any) -> tuple[int, bytes]:
     return holder.version(), state.dumps(holder.model())
 
 
@@ -158,5 +158,5 @@ def _faults(output: Path, said: dict[Any, str], models: dict[str, Any], spec: Ce
             output, "SELECT value FROM job WHERE name = 'conflicts'")),
         "outcomes_that_contradict_their_prediction": sum(
             outcome["prediction"] != predictions[key]["prediction"] for key, outcome in outcomes.items()),
-        "models_that_differ": sum(key not in cells or _model(cells[key]) != model for key, model in models.items()),
+        "models_that_differ": sum(key not in cells or model(cells[key]) != right for key, right in models.items()),
     }

@@ -24,6 +24,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=2013)
     parser.add_argument("--output", type=Path, default=_FIGURES)
     args = parser.parse_args()
+    rig.reap_when_terminated()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "job").mkdir()

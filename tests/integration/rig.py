@@ -22,14 +22,19 @@ ROOT = Path(__file__).resolve().parents[2]
 #: In the environment of every process that is started here, and so of all that it starts: the tests' process id.
 MARK = "PA_RIVER_TESTED_BY"
 
+USER, PASSWORD = "learner", "told-to-nobody"
+
 _SERVER = """\
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@localhost:{controller}
-listeners=PLAINTEXT://localhost:{port},CONTROLLER://localhost:{controller}
-advertised.listeners=PLAINTEXT://localhost:{port}
+listeners=PLAINTEXT://localhost:{port},GUARDED://localhost:{guarded},CONTROLLER://localhost:{controller}
+advertised.listeners=PLAINTEXT://localhost:{port},GUARDED://localhost:{guarded}
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,GUARDED:SASL_PLAINTEXT
+sasl.enabled.mechanisms=PLAIN
+listener.name.guarded.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
+    user_{user}="{password}";
 log.dirs={data}
 num.partitions=2
 offsets.topic.replication.factor=1
@@ -38,6 +43,11 @@ transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
 log.retention.hours=-1
 """
+
+
+def reap_when_terminated() -> None:
+    """Let a polite kill end this process as Ctrl-C does, so that what it started is reaped."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def wait_for(what: Callable[[], Any], seconds: float, about: str) -> Any:
@@ -109,14 +119,17 @@ class Process:
 
 
 class Broker(Process):
-    """One node of Kafka in KRaft mode; the same folder and port again after `reap`, with `start`."""
+    """One node of Kafka in KRaft mode; the same folder and port again after `reap`, with `start`.
+
+    At `guarded` it lets in `USER` with `PASSWORD` only (SASL/PLAIN).
+    """
 
     def __init__(self, jars: Path, folder: Path) -> None:
-        self._jars, self._folder, self._port = jars, folder, free_port()
-        self.bootstrap = f"localhost:{self._port}"
+        self._jars, self._folder, port, guarded = jars, folder, free_port(), free_port()
+        self.bootstrap, self.guarded = f"localhost:{port}", f"localhost:{guarded}"
         self._settings = folder / "server.properties"
-        self._settings.write_text(
-            _SERVER.format(port=self._port, controller=free_port(), data=folder / "data"))
+        self._settings.write_text(_SERVER.format(
+            port=port, guarded=guarded, controller=free_port(), data=folder / "data", user=USER, password=PASSWORD))
         format_it = ["kafka.tools.StorageTool", "format", "-t", "AAAAAAAAAAAAAAAAAAAAAA", "-c", self._settings]
         subprocess.run(self._java(*format_it), check=True, capture_output=True, timeout=120)
         self.start()
@@ -144,14 +157,16 @@ class Broker(Process):
             gone.result(30)
         wait_for(lambda: name not in admin.list_topics(timeout=10).topics, 30, f"{name} was not deleted")
 
-    def send(self, topic: str, records: Iterable[tuple[str | bytes | None, str | bytes | None]]) -> int:
-        """Produce (key, value) records in order; how many."""
+    def send(
+        self, topic: str, records: Iterable[tuple[str | bytes | None, str | bytes | None]], at: float | None = None
+    ) -> int:
+        """Produce (key, value) records in order, with the time of now, or of `at`; how many."""
         producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 20, "enable.idempotence": True})
         count = 0
         for count, (key, value) in enumerate(records, 1):
             while True:
                 try:
-                    producer.produce(topic, value, key)
+                    producer.produce(topic, value, key, timestamp=round((time.time() if at is None else at) * 1000))
                     break
                 except BufferError:
                     producer.poll(0.1)
@@ -215,11 +230,14 @@ class Pool(Process):
 class Live(Process):
     """A live job under test."""
 
-    def __init__(self, broker: Broker, topic: str, output: Path, prism: Path, *arguments: str) -> None:
+    def __init__(
+        self, broker: Broker, topic: str, output: Path, prism: Path, *arguments: str,
+        module: Sequence[str] = ("beam_pipelines.live",), **environment: str,
+    ) -> None:
         self.output = output
-        command = [sys.executable, "-m", "beam_pipelines.live", "--bootstrap", broker.bootstrap, "--topic", topic,
+        command = [sys.executable, "-m", *module, "--bootstrap", broker.bootstrap, "--topic", topic,
                    "--output", output, "--prism_location", prism, *arguments]  # fmt: skip
-        super().__init__(command, output.with_suffix(".log"))
+        super().__init__(command, output.with_suffix(".log"), **environment)
 
     def prism(self) -> list[int]:
         """Process ids of the job's Prism."""

@@ -3,12 +3,12 @@
 import json
 import os
 import signal
-import sqlite3
+import sys
 import time
 
 import pytest
 
-from beam_pipelines import live, run
+from beam_pipelines import live
 from beam_pipelines.options import parse_model
 from pa_river.stream import CellSpec
 from tests.integration import crashes, rig
@@ -17,6 +17,12 @@ pytestmark = pytest.mark.slow
 
 GOOD = [rig.event(f"k{step % 3}", str(step), 1_000.0 + step, x={"a": step % 5 - 2}, y=step % 2 == 0)
         for step in range(300)]  # fmt: skip
+
+
+def _turn(record):
+    """Where a bounded source with --order sequence places it."""
+    event = json.loads(record[1])
+    return event["time"], "x" in event
 
 
 def rejected(output):
@@ -86,17 +92,25 @@ def test_a_label_that_never_comes_leaves_by_the_watermark_also_after_a_crash(bro
     assert rig.rows(second.output, "SELECT key, id, kind FROM orphans") == [("k0", "waits", "unlabelled")]
 
 
-def test_a_bounded_run_warms_the_live_job(broker, topic, live, tmp_path):
-    source = tmp_path / "old.jsonl"
-    source.write_text("".join(value + "\n" for _, value in GOOD))
-    assert run.main(["--input", str(source), "--output", str(tmp_path / "old"), "--no_report"]) == 0
-    broker.send(topic, [rig.event("k0", "new", 2_000.0, x={"a": 1.0}), rig.event("new", "1", 2_000.0, x={"a": 1.0})])
-    job = live("--until_end", "--warm_start", tmp_path / "old" / "snapshots.db")
+def test_models_of_a_bounded_run_go_on_in_the_live_job_as_if_it_had_been_one(broker, topic, live, tmp_path):
+    sent = list(crashes.log(4_000, 20, 3))
+    older, newer = sorted(sent[:3_000], key=_turn), sent[3_000:]
+    (tmp_path / "older.jsonl").write_text("".join(value + "\n" for _, value in older))
+    backfill = rig.Process([sys.executable, "-m", "beam_pipelines.run", "--input", tmp_path / "older.jsonl", "--output",
+                            tmp_path / "backfill", "--order", "sequence", "--at_end", "snapshot", "--model",
+                            crashes.MODEL], tmp_path / "backfill.log")  # fmt: skip
+    assert backfill.wait(120) == 0, backfill.said()
+    broker.send(topic, older, at=1.7e9)  # the topic still holds what the files hold
+    broker.send(topic, newer, at=1.7e9 + 60)
+    job = live("--until_end", "--model", crashes.MODEL, "--since", "2023-11-14T22:14:00Z",  # 1.7e9 + 40
+               "--warm_start", tmp_path / "backfill" / "snapshots.db")
     assert job.wait(180) == 0, job.said()
-    versions = dict(rig.rows(job.output, "SELECT key, version FROM predictions"))
-    (old,) = sqlite3.connect(tmp_path / "old" / "snapshots.db").execute(
-        "SELECT max(version) FROM snapshots WHERE key = 'k0'").fetchone()  # fmt: skip
-    assert versions == {"k0": old, "new": 0} and old == 100
+    spec = CellSpec(parse_model(crashes.MODEL))
+    before, (said, models) = crashes.expected(older, spec)[0], crashes.expected([*older, *newer], spec)
+    assert rig.records(job.output) == {name: line for name, line in said.items() if name not in before}
+    cells = rig.rows(job.output, "SELECT key, blob FROM cells")
+    assert {key: crashes.model(spec.open(key, blob)) for key, blob in cells} == {key: models[key] for key, _ in cells}
+    assert len(cells) > 10
 
 
 def test_what_cannot_work_is_refused_at_the_start_in_one_line(broker, topic, tmp_path, capsys):
@@ -121,6 +135,30 @@ def test_on_one_core_the_job_does_not_stand_still(broker, topic, live, pool):
         os.sched_setaffinity(pid, {min(os.sched_getaffinity(0))})
     job.wait_for_records(len(said), 180)
     assert rig.records(job.output) == said
+
+
+GUARDED = {"PA_RIVER_KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT", "PA_RIVER_KAFKA_SASL_MECHANISM": "PLAIN",
+           "PA_RIVER_KAFKA_SASL_USERNAME": rig.USER}  # fmt: skip
+
+
+def test_a_broker_that_asks_for_a_password_gets_it_from_the_environment_and_nothing_else_does(broker, topic, live):
+    broker.send(topic, GOOD)
+    job = live("--bootstrap", broker.guarded, "--until_end", "--publish", topic,
+               **GUARDED, PA_RIVER_KAFKA_SASL_PASSWORD=rig.PASSWORD)  # fmt: skip
+    assert job.wait(180) == 0, job.said()
+    assert rig.rows(job.output, "SELECT count(*) FROM outcomes") == [(300,)]
+    assert len(broker.read(f"{topic}.outcomes")) == 300
+    kept = [path for path in (job.log, *job.output.rglob("*")) if path.is_file()]
+    assert job.output / "snapshots.db" in kept
+    assert not [path for path in kept if rig.PASSWORD.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize("given", [{"PA_RIVER_KAFKA_SASL_PASSWORD": "guessed"}, {}], ids=["wrong", "missing"])
+def test_a_wrong_or_missing_password_is_refused_at_the_start_in_one_line(broker, topic, live, given):
+    job = live("--bootstrap", broker.guarded, "--until_end", **GUARDED, **given)
+    assert job.wait(120) == 2
+    (line,) = job.said().splitlines()
+    assert ("uthentication" in line or "sasl.password" in line) and "guessed" not in line
 
 
 def test_two_jobs_over_one_folder_are_refused(broker, topic, live):

@@ -31,6 +31,10 @@ def test_flights_on_prism_give_the_same_bytes(in_process, prism, tmp_path):
     assert flights(tmp_path / "out", "--runner", "PrismRunner", "--prism_location", prism) == in_process
 
 
-def test_flights_on_prism_with_workers_of_a_pool_give_the_same_bytes(in_process, prism, pool, tmp_path):
-    found = flights(tmp_path / "out", "--runner", "PrismRunner", "--prism_location", prism, *pool.options)
-    assert found == in_process
+@pytest.mark.parametrize(("options", "workers"), [([], 1), (["--cells_apart"], 2)])
+def test_flights_on_prism_with_workers_of_a_pool_give_the_same_bytes(
+    in_process, prism, pool, tmp_path, options, workers
+):
+    given = ["--runner", "PrismRunner", "--prism_location", prism, *pool.options, *options]
+    assert flights(tmp_path / "out", *given) == in_process
+    assert pool.said().count("Starting worker with command") == workers  # a process each

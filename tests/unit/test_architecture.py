@@ -13,6 +13,7 @@ PACKAGES = ("pa_river", "beam_pipelines")
 #: From the ground up. A module imports from its own floor only what is written before it, and never from above.
 FLOORS = [
     ["terms", "_version"],
+    ["_row"],
     ["_pack"],
     ["_river_state"],
     ["state"],
@@ -24,11 +25,12 @@ FLOORS = [
     ["rows", "support"],
     ["centers", "confidence"],
     ["steps", "stores", "decode"],
+    ["spread"],
     ["_compiled", "chain"],
     ["learner", "merging", "sentences"],
     ["prototypes"],
     ["binary", "regression", "uniclass", "multiclass", "multilabel", "cost_sensitive", "baselines", "metrics", "odm"],
-    ["joint", "second_order", "comparators", "sequence", "averaged"],
+    ["joint", "scaled", "second_order", "comparators", "sequence", "averaged"],
     ["certified"],
     ["stream"],
 ]

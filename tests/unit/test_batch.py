@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
+import pa_river
 from pa_river import batch
 
 
@@ -62,6 +63,15 @@ def test_two_columns_of_one_name_are_refused():
         batch.rows(pd.DataFrame([[1.0, 2.0]], columns=["a", "a"]))
     with pytest.raises(ValueError, match="'a' appears twice"):
         batch.rows(pd.DataFrame([["x", "y"]], columns=["a", "a"]))
+
+
+@pytest.mark.parametrize("build", [pa_river.PAClassifier, pa_river.PAMulticlass], ids=lambda build: build.__name__)
+def test_a_frame_without_columns_has_as_many_rows_as_its_index(build):
+    frame = pd.DataFrame(index=[3, 4])
+    model = build()
+    model.learn_many(frame, [True, True])
+    assert model.version == 2
+    assert list(model.predict_many(frame).items()) == [(3, True), (4, True)]
 
 
 def test_a_column_whose_name_no_feature_may_have_is_refused():

@@ -137,8 +137,9 @@ def test_its_functions_come_back_through_loads():
 
 @pytest.mark.parametrize("arguments, named", [
     ((None, ("a",)), "phi"), ((per_label, {"a", "b"}), "candidates"), ((per_label, "ab"), "candidates"),
-    ((per_label, ("a",), 1.0), "rule"),
-], ids=["no map", "a set", "a text", "a number for a rule"])
+    ((per_label, ("a",), 1.0), "rule"), ((per_label, ()), "candidates"), ((per_label, ("a", None)), "None"),
+    ((per_label, (["a"],)), "hashable"), ((per_label, (1, True)), "equal"),
+], ids=["no map", "a set", "a text", "a number for a rule", "none", "an absent one", "a list of one", "two equal ones"])
 def test_what_cannot_be_is_refused_when_built(arguments, named):
     with pytest.raises(ValueError, match=named):
         PAJoint(*arguments)

@@ -146,6 +146,13 @@ def test_frames_of_flags_are_learned_and_predicted():
     assert list(model.predict_many(X.to_numpy()))[0].keys() == {"left", "right"}
 
 
+def test_two_columns_of_one_label_are_refused():
+    model = PAMultilabel()
+    with pytest.raises(ValueError, match="'a' appears twice"):
+        model.learn_many(np.eye(2), pd.DataFrame([[True, False], [False, True]], columns=["a", "a"]))
+    assert model.version == 0
+
+
 def test_a_bad_row_undoes_the_labels_of_the_rows_before_it():
     model = PAMultilabel(PA(), learn_intercept=False)
     model.learn_one({0: 1e-300}, {"known": True})

@@ -10,6 +10,7 @@ import pytest
 import pa_river
 from pa_river import _validate
 from pa_river.features import short
+from tests import cases
 
 NO_FINITE_NUMBER = (-1.0, math.nan, math.inf, 10**400, 10**5000, "1", None, True, [1.0])
 
@@ -22,6 +23,19 @@ NO_FINITE_NUMBER = (-1.0, math.nan, math.inf, 10**400, 10**5000, "1", None, True
 def test_a_parameter_that_is_no_finite_number_is_refused_in_words(build, value):
     with pytest.raises(ValueError, match=r"\(\w+=\.\.\.\) must be a finite number"):
         build(value)
+
+
+@pytest.mark.parametrize("case", [case for case in cases.ALL if "rule" in case.build()._mutable_attributes], ids=str)
+@pytest.mark.parametrize("wrong", ["PA", 0.5, {"C": 1.0}, pa_river.PA1], ids=short)
+def test_what_is_no_rule_is_refused_also_later(case, wrong):
+    model = case.build()
+    before = model.rule
+    for change in (lambda: setattr(model, "rule", wrong), lambda: model.clone({"rule": None}).mutate({"rule": wrong})):
+        with pytest.raises(ValueError, match=r"\(rule=\.\.\.\) must be PA"):
+            change()
+    assert model.rule is before
+    model.mutate({"rule": pa_river.PA2(3.0)})
+    assert model.rule.C == 3.0
 
 
 @pytest.mark.parametrize("value", NO_FINITE_NUMBER, ids=short)
