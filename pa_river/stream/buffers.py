@@ -204,7 +204,7 @@ class Buffer:
         """The stored row of an id; -1: there is none."""
         if self._rows is None:
             self._asked += 1
-            if self._asked <= _FEW:
+            if self._asked <= _FEW < len(self._times) // 8:
                 for row in np.flatnonzero(self._hashes == _hash(id)).tolist():
                     if self._alive[row] and self._id(row) == id:
                         return int(row)
@@ -238,7 +238,7 @@ class Buffer:
         heapify(self._heap)
 
 
-_FEW = 32  # ids that one bundle asks the stored columns for: more are worth a table
+_FEW = 32  # ids that one bundle asks long columns for: more are worth a table, and so are short columns
 
 
 def _hash(id: str) -> int:
