@@ -1,4 +1,4 @@
-"""Cost must stay linear: the time of a step against the width of a record, the size of a model, the number of labels."""
+"""Cost must stay linear: a step against the width of a record, the size of a model, the number of labels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ NAMES = (10**2, 10**3, 10**4, 10**5, 10**6, 10**7)
 LABELS = (2, 5, 10, 30, 100, 300, 1000)
 #: What a curve is drawn over: the word that its rows begin with -> the axis.
 AXES = {
-    "width": "features a record", "names": "names in the model, 100 features a record", "labels": "labels, 100 features",
+    "width": "features a record", "names": "names in the model, 100 features a record",
+    "labels": "labels, 100 features",
 }
 
 
