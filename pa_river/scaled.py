@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from river import base
 
 from pa_river import _compiled, _validate, binary, labels, learner, state, steps
+from pa_river.features import features
 from pa_river.spread import ScaledStore, scaled
 from pa_river.terms import Features, Name, Term, Violation
 
@@ -84,6 +86,12 @@ class ScaledPA(learner.ScoreLearner):
     def variances(self) -> dict[Name, float]:
         """The variance of every feature so far, a fresh dict: name -> mean squared distance from its mean."""
         return {name: spread[2] for name, spread in self._store.spreads.items()}
+
+    def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
+        """Learn one example of weight w; see `learner.PALearner.learn_one`. What it would score before is not asked."""
+        w, phi, y = _validate.example_weight(w), features(x), self._normalise_y(y)
+        if w:
+            self._learn(phi, y, w, 0.0)
 
     def _scores(self, phi: Features) -> float:
         return self._store.score(self._store.scaled(phi))
