@@ -15,8 +15,12 @@ import warnings  # noqa: E402
 from collections.abc import Callable, Sequence  # noqa: E402
 from pathlib import Path  # noqa: E402
 
+from benchmarks import costs  # noqa: E402
+
 #: A benchmark joins by its module's `BENCHMARKS`: name -> function(turns) -> rows. The operator's needs Beam.
-MODULES = ("online", "batches", "states", "kernels", "sequences")
+MODULES = (
+    "online", "streams", "batches", "labels", "states", "costs", "kernels", "sequences", "odm", "waiting",
+)
 
 
 def found() -> dict[str, Callable[[int], list[measure.Row]]]:
@@ -32,6 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(known)}; all if none is given")
     parser.add_argument("--turns", type=int, default=7, help="turns that the contestants take (7)")
+    parser.add_argument("--plot", type=Path, help="draw the curves of `linear_cost` to this file (needs matplotlib)")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     args = parser.parse_args(argv)
     unknown = [name for name in args.names if name not in known]
@@ -48,6 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(_line(row), flush=True)
     report = {"machine": machine, "turns": args.turns,
               "results": {name: [dataclasses.asdict(row) for row in rows] for name, rows in results.items()}}
+    if args.plot and "linear_cost" in results:
+        costs.plot(results["linear_cost"], args.plot)
     if args.json:
         args.json.write_text(json.dumps(report, indent=1) + "\n")
     return 0

@@ -27,8 +27,7 @@ def _pace(rows: list[dict[str, Any]], path: Path) -> None:
         lines: dict[str, list[tuple[int, int]]] = {}
         for row in rows:
             if row["runner"] == runner:
-                name = f"cells, {row['shards']} shards" if row["shards"] else row["variant"]
-                lines.setdefault(name, []).append((row["keys"], row["per_second"]))
+                lines.setdefault(row["variant"], []).append((row["keys"], row["per_second"]))
         for name, points in lines.items():
             axis.plot(*zip(*sorted(points)), marker="o", label=name)
         axis.set(title=runner, xscale="log", yscale="log", xlabel="keys")

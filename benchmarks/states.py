@@ -76,38 +76,4 @@ def memory(turns: int) -> list[Row]:
     return rows
 
 
-def linear_cost(turns: int) -> list[Row]:
-    """Time a step against the width of the record and the size of the model: both curves must stay flat a feature."""
-    rows = []
-    for width in (10, 100, 1000, 10_000):
-        stream = data.records(max(20, 40_000 // width), width)
-
-        def ours() -> Callable[[], int]:
-            step = pa_river.PAClassifier().step
-
-            def run() -> int:
-                for x, y in stream:
-                    step(x, y)
-                return len(stream) * width
-            return run
-
-        rows.append(compare(f"step, time a feature, d={width}", "ours", {"ours": ours}, turns))
-    for names in (100, 10_000, 1_000_000):
-        model = pa_river.PAClassifier()
-        for begin in range(0, names, 1000):
-            model.learn_one({f"feature{j}": 1.0 for j in range(begin, min(begin + 1000, names))}, begin % 2000 == 0)
-        stride = max(1, names // 100)
-        records = [({f"feature{(j * stride + i) % names}": 1.0 for j in range(100)}, i % 2 == 0) for i in range(500)]
-
-        def large() -> Callable[[], int]:
-            def run() -> int:
-                for x, y in records:
-                    model.step(x, y)
-                return len(records) * 100
-            return run
-
-        rows.append(compare(f"step, time a feature, d=100, model of {names} names", "ours", {"ours": large}, turns))
-    return rows
-
-
-BENCHMARKS = {"cycle": cycle, "memory": memory, "linear_cost": linear_cost}
+BENCHMARKS = {"cycle": cycle, "memory": memory}

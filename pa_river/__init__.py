@@ -19,6 +19,7 @@ from pa_river.multiclass import PAMulticlass
 from pa_river.multilabel import PAMultilabel
 from pa_river.odm import ODMClassifier
 from pa_river.regression import PARegressor
+from pa_river.scaled import ScaledPA, ScaledPAClassifier, ScaledPARegressor
 from pa_river.second_order import AROWClassifier, AROWMulticlass, SCWClassifier, SCWMulticlass
 from pa_river.sentences import Sentences
 from pa_river.sequence import PASequence
@@ -32,6 +33,6 @@ __all__ = [
     "CertifiedMultiLabelClassifier", "CertifiedRegressor", "Kernel", "Linear", "MIRAClassifier",
     "MulticlassPerceptron", "NATIVE", "ODMClassifier", "PA", "PA1", "PA2", "PAClassifier", "PACostSensitive",
     "PAJoint", "PAMulticlass", "PAMultilabel", "PARegressor", "PASequence", "PAUniclass", "Polynomial", "RBF",
-    "SCWClassifier", "SCWMulticlass", "Sentences", "StateError", "StepRule", "__version__", "dumps", "loads",
-    "merge",
+    "SCWClassifier", "SCWMulticlass", "ScaledPA", "ScaledPAClassifier", "ScaledPARegressor", "Sentences",
+    "StateError", "StepRule", "__version__", "dumps", "loads", "merge",
 ]

@@ -61,7 +61,7 @@ cdef class ArenaStore(Names):
         cdef Arena *arena = &self.arena
         cdef ArenaEntry *entry
         cdef Py_ssize_t i
-        cdef size_t names = self.reserve_seen()
+        cdef size_t names = self.reserve_seen(False)
         cdef double tau = length / norm, move, spread = 0.0, intercept = self.intercept
         cdef bint ordinary = LEAST_NORM <= norm <= LARGEST_NORM
         for i in range(hand.count):

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pa_river import state
 from pa_river.budget import Budget
 from pa_river.kernels import Kernel
+from pa_river.rows import RowStore
+from pa_river.spread import ScaledStore
 from pa_river.stores import LinearStore
 from pa_river.support import SupportStore
 
@@ -34,6 +36,32 @@ def single(
     return linear_store(learn_intercept) if kernel is None else SupportStore(kernel, learn_intercept, budget)
 
 
+def multi(
+    learn_intercept: bool, kernel: Kernel | None = None, budget: Budget | None = None,
+) -> RowStore | SupportStore:
+    """Return a new store of one weight vector a slot: rows by feature name, or support vectors."""
+    return _ROWS(learn_intercept) if kernel is None else SupportStore(kernel, learn_intercept, budget)
+
+
+def restored_rows(learn_intercept: bool, values: dict[str, Any]) -> RowStore:
+    """Return a store of one weight vector a slot with this state; see `restored_store`."""
+    store = _ROWS(learn_intercept)
+    store.set_state(values)
+    return store
+
+
+def scaled_store(learn_intercept: bool) -> ScaledStore:
+    """Return an empty store of one weight and one spread a name; the compiled one where there is a core."""
+    return _SCALED(learn_intercept)
+
+
+def restored_scaled(learn_intercept: bool, values: dict[str, Any]) -> ScaledStore:
+    """Return a store of one weight and one spread a name with this state; see `restored_store`."""
+    store = scaled_store(learn_intercept)
+    store.set_state(values)
+    return store
+
+
 def restored_store(learn_intercept: bool, values: dict[str, Any]) -> LinearStore:
     """Return a store with this state: how a copy or pickle of a compiled store comes back on any machine."""
     store = linear_store(learn_intercept)
@@ -49,16 +77,17 @@ def on_reference(model: T) -> T:
     compiled = model._store  # type: ignore[attr-defined]
     if hasattr(compiled, "interpreted"):
         compiled.interpreted = True
-        return model
-    if type(compiled) is not _STORE or _STORE is LinearStore:
-        return model
-    store = LinearStore(bool(compiled._extra))
-    store.set_state(compiled.get_state())
-    model._store = store  # type: ignore[attr-defined]
+    for core, plain in ((_STORE, LinearStore), (_ROWS, RowStore), (_SCALED, ScaledStore)):
+        if type(compiled) is core and core is not plain:
+            store = plain(bool(compiled._extra))
+            store.set_state(compiled.get_state())
+            model._store = store  # type: ignore[attr-defined]
     return model
 
 
-_STORE = LinearStore
+_STORE: Any = LinearStore
+_ROWS: Any = RowStore
+_SCALED: Any = ScaledStore
 NATIVE = False
 
 #: The compiled loops over sentences, `_tagger` and `_coder`; None where they are not built or not wanted.
@@ -71,6 +100,12 @@ if TYPE_CHECKING:
 
     class Tube:
         """The same, for regression."""
+
+    class Pair:
+        """The same, for prototypes of which two move."""
+
+    class Scaled:
+        """The same, for features that are scaled as they come."""
 else:
     try:
         if _WANTED == "0":
@@ -78,6 +113,10 @@ else:
         from pa_river import _codec, _coder, _tagger
         from pa_river._arena import ArenaStore as _STORE
         from pa_river._native import Margin, Tube
+        from pa_river._pair import Pair
+        from pa_river._rowarena import RowArena as _ROWS
+        from pa_river._scaled import Scaled
+        from pa_river._scaled import ScaledArena as _SCALED
 
         NATIVE = True
         taggers, coders = _tagger, _coder
@@ -87,3 +126,5 @@ else:
             raise
         Margin = type("Margin", (), {})
         Tube = type("Tube", (), {})
+        Pair = type("Pair", (), {})
+        Scaled = type("Scaled", (), {})

@@ -59,7 +59,7 @@ cdef class Names:
     cdef int scan(self, dict x, list texts) except -1
     cdef uint64_t stamp(self) noexcept
     cdef double length_of_seen(self) noexcept
-    cdef size_t reserve_seen(self) except? 1
+    cdef size_t reserve_seen(self, bint zeros) except? 1
     cdef int insert_seen(self, Py_ssize_t i, double weight) noexcept
     cdef object name_seen(self, Py_ssize_t i)
     cdef object name(self, uint32_t slot)

@@ -234,12 +234,12 @@ cdef class Names:
             square += part * part
         return largest * sqrt(square + self._extra / largest / largest)
 
-    cdef size_t reserve_seen(self) except? 1:
-        """Make room for the names in hand that are new and not 0, and return how many there are."""
+    cdef size_t reserve_seen(self, bint zeros) except? 1:
+        """Make room for the names in hand that are new, those with `zeros` too or not, and return how many there are."""
         cdef Py_ssize_t i, text_length = 0
         cdef size_t names = 0, room = 0
         for i in range(hand.count):
-            if hand.seen[i].slot < 0 and hand.seen[i].value != 0.0:
+            if hand.seen[i].slot < 0 and (zeros or hand.seen[i].value != 0.0):
                 text_at(i, &text_length)
                 names += 1
                 room += text_length

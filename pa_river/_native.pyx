@@ -23,7 +23,7 @@ cdef extern from "Python.h":
     object PyObject_GenericGetDict(object, void *)
 
 
-cdef inline double weight_of(object w) except? -1.0:
+cdef double weight_of(object w) except? -1.0:
     cdef double weight
     if type(w) is float:
         weight = w
@@ -51,11 +51,11 @@ cdef double length_by(object rule, double loss, double norm, double weight) exce
     return rule.length(loss, norm, weight)
 
 
-cdef class ScoreCore:
-    """The hot half of `learner.ScoreLearner`: it stands before it among the bases of a learner.
+cdef class Core:
+    """The hot half of a learner: it stands before the Python classes among its bases.
 
     `_store`, `_version` and `rule` live in the object itself, where C reaches them without a look-up. As long as the
-    store is an arena, the methods here do the work; else they hand the call on to the Python ones.
+    store is a compiled one, the methods of the classes below do the work; else they hand the call on to the Python ones.
     """
 
     @property
@@ -65,7 +65,10 @@ cdef class ScoreCore:
     @_store.setter
     def _store(self, store):
         self.store = store
-        self.arena = store if type(store) is ArenaStore else None
+        self.take()
+
+    cdef void take(self) noexcept:
+        """Note which kind of store it is."""
 
     @property
     def rule(self):
@@ -92,6 +95,13 @@ cdef class ScoreCore:
             twin._store, twin._version = copy.deepcopy(self.store), self._version
         return twin
 
+
+cdef class ScoreCore(Core):
+    """The hot half of `learner.ScoreLearner`."""
+
+    cdef void take(self) noexcept:
+        self.arena = self.store if type(self.store) is ArenaStore else None
+
     def decision_one(self, x):
         """Return the raw score w . x + intercept. Never changes the model."""
         if self.arena is None:
@@ -108,7 +118,6 @@ cdef class ScoreCore:
                 store.measure(x)
             store.move(sign * length, norm)
         return 0
-
 
     def learn_many(self, X, y, w=None):
         """Learn the rows of X in order, all or nothing; see `learner.PALearner.learn_many`."""

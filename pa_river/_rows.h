@@ -15,6 +15,14 @@ static inline double rows_dot_in_order(const double *w, const double *x, ptrdiff
     return dot;
 }
 
+static inline void rows_products_in_order(const double *W, ptrdiff_t k, const double *x, ptrdiff_t n, double *out) {
+    for (ptrdiff_t c = 0; c < k; c++) {
+        double dot = 0.0;
+        for (ptrdiff_t j = 0; j < n; j++) dot += W[c * n + j] * x[j];
+        out[c] = dot;
+    }
+}
+
 #if defined(__GNUC__)
 /* Eight sums, so that no addition waits for the one before; without FMA, so that every processor gives the same bits.
    Where it can, the loader picks a wider version: one wheel for all. Measured against the compiler's own vector loop at
@@ -22,9 +30,9 @@ static inline double rows_dot_in_order(const double *w, const double *x, ptrdiff
 typedef double rows_four __attribute__((vector_size(32), aligned(8), may_alias));
 
 #if !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
-#define ROWS_CLONES __attribute__((target_clones("avx2", "default")))
+#define ROWS_CLONES __attribute__((target_clones("avx2", "default"), unused))
 #else
-#define ROWS_CLONES
+#define ROWS_CLONES __attribute__((unused))
 #endif
 
 #define ROWS_SUMS(STEP, REST)                                                       \
@@ -64,6 +72,41 @@ static double rows_move_dot(double *w, double tau, const double *last, const dou
         dot_b += w_b * x_b;,
         w[j] += tau * last[j];)
 }
+
+/* totals += value * row. */
+ROWS_CLONES
+static void rows_add(double *totals, double value, const double *row, ptrdiff_t n) {
+    ptrdiff_t j = 0;
+    for (; j + 4 <= n; j += 4) *(rows_four *)(totals + j) += value * *(const rows_four *)(row + j);
+    for (; j < n; j++) totals[j] += value * row[j];
+}
+
+/* The products of x with rows 0 to k of W, four at a time; each in the order of `rows_dot`. */
+ROWS_CLONES
+static void rows_products(const double *W, ptrdiff_t k, const double *x, ptrdiff_t n, double *out) {
+    for (ptrdiff_t c = 0; c < k; c += 4) {
+        const ptrdiff_t some = k - c < 4 ? k - c : 4;
+        const double *row[4];
+        rows_four sum[4] = {{0}}, sum_b[4] = {{0}};
+        double rest[4] = {0};
+        ptrdiff_t j = 0;
+        for (int r = 0; r < 4; r++) row[r] = W + (c + (r < some ? r : 0)) * n;
+        for (; j + 8 <= n; j += 8) {
+            const rows_four x_a = *(const rows_four *)(x + j), x_b = *(const rows_four *)(x + j + 4);
+#pragma GCC unroll 4
+            for (int r = 0; r < 4; r++) {
+                sum[r] += *(const rows_four *)(row[r] + j) * x_a;
+                sum_b[r] += *(const rows_four *)(row[r] + j + 4) * x_b;
+            }
+        }
+        for (; j < n; j++)
+            for (int r = 0; r < 4; r++) rest[r] += row[r][j] * x[j];
+        for (ptrdiff_t r = 0; r < some; r++) {
+            sum[r] += sum_b[r];
+            out[c + r] = rest[r] + ((sum[r][0] + sum[r][1]) + (sum[r][2] + sum[r][3]));
+        }
+    }
+}
 #else
 #define rows_dot rows_dot_in_order
 
@@ -71,6 +114,12 @@ static double rows_move_dot(double *w, double tau, const double *last, const dou
     for (ptrdiff_t j = 0; j < n; j++) w[j] += tau * last[j];
     return rows_dot_in_order(w, x, n, square);
 }
+
+static void rows_add(double *totals, double value, const double *row, ptrdiff_t n) {
+    for (ptrdiff_t j = 0; j < n; j++) totals[j] += value * row[j];
+}
+
+#define rows_products rows_products_in_order
 #endif
 
 #endif

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 
 from river import base
 
-from pa_river import prototypes, state, steps
+from pa_river import _compiled, prototypes, state, steps
 from pa_river.budget import Budget
 from pa_river.kernels import Kernel
 from pa_river.terms import Features, Term, Violation
@@ -15,7 +15,7 @@ from pa_river.terms import Features, Term, Violation
 
 @state.storable
 class PAMulticlass(
-    prototypes.Declaring, prototypes.PALabelLearner, prototypes.SingleLabelLearner, base.MiniBatchClassifier
+    _compiled.Pair, prototypes.Declaring, prototypes.PALabelLearner, prototypes.SingleLabelLearner, base.MiniBatchClassifier
 ):
     """Passive-Aggressive multiclass classifier: one prototype a label, moved for the most violated pair.
 

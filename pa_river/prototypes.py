@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
-from pa_river import _proba, _validate, batch, labels, state, steps, stores, support
+from pa_river import _compiled, _proba, _validate, batch, labels, state, steps, stores, support
 from pa_river.budget import Budget
 from pa_river.features import short
 from pa_river.kernels import Kernel
@@ -33,7 +33,7 @@ class LabelLearner(Learner[list[float]]):
         support.check(type(self).__name__, kernel, budget)
         self.kernel = kernel
         self.budget = budget
-        self._store = stores.multi(learn_intercept, kernel, budget)
+        self._store = _compiled.multi(learn_intercept, kernel, budget)
         self._known: list[Hashable] = []
         self._slots: dict[Hashable, int] = {}  # by Python's equality; the first spelling stays the key
         self._register(declared)

@@ -9,10 +9,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from pa_river import _loops, state
-from pa_river.budget import Budget
-from pa_river.kernels import Kernel
-from pa_river.rows import RowStore
-from pa_river.support import SupportStore
 from pa_river.terms import Features, Name, Term
 
 
@@ -68,11 +64,6 @@ class MultiStore(Protocol):
 
     def set_state(self, values: dict[str, Any]) -> None:
         """Take over a state; `StateError` if it is not one."""
-
-
-def multi(learn_intercept: bool, kernel: Kernel | None = None, budget: Budget | None = None) -> RowStore | SupportStore:
-    """Return a new store of one weight vector a slot: rows by feature name, or support vectors."""
-    return RowStore(learn_intercept) if kernel is None else SupportStore(kernel, learn_intercept, budget)
 
 
 class LinearStore:

@@ -239,18 +239,33 @@ AVERAGED = [
          two_y=({"spam": True, 3: False}, {"spam": False, 3: True})),
 ]
 
+OBSERVED = {
+    "zero": "a scaler counts a value of 0 as it does any other",
+    "scales": "a variance is a square: 1e200 has none, and is refused; 1e-200 has none to divide by",
+}
+SCALED = [
+    *by_rule("ScaledPAClassifier", pa_river.ScaledPA, X, strategies.binary_labels, bad_y=NOT_BINARY,
+             exceptions=OBSERVED),
+    Case("ScaledPARegressor", lambda: pa_river.ScaledPA(pa_river.PA1(0.5), learn_intercept=False, eps=0.1),
+         X, strategies.targets, bad_y=NOT_A_TARGET, two_y=(3.0, -3.0), exceptions=OBSERVED),
+]
+
 ALL = [
     *BINARY, *REGRESSION, *PROTOTYPES, *JOINT, *KERNEL, *BUDGET, *UNICLASS, *SECOND, *CERTIFIED, *AVERAGED,
-    AVERAGED_REGRESSOR, *SEQUENCES, *MARGIN_DISTRIBUTION,
+    AVERAGED_REGRESSOR, *SEQUENCES, *MARGIN_DISTRIBUTION, *SCALED,
 ]
 #: Models that move by a step rule along one direction of records; test_sequences.py has the properties of sentences.
 STEPS = [case for case in ALL
-         if hasattr(case.build(), "rule") and case not in (*BUDGET, *UNICLASS, *CERTIFIED, *SEQUENCES)]
+         if hasattr(case.build(), "rule") and case not in (*BUDGET, *UNICLASS, *CERTIFIED, *SEQUENCES, *SCALED)]
 #: Models whose weights are linear in feature names.
 LINEAR = [*BINARY, *REGRESSION, *PROTOTYPES, *SECOND, *AVERAGED, AVERAGED_REGRESSOR]
 #: Models with a River base class: `check_estimator` runs over them.
 RIVER = [case for case in ALL if "river" not in case.exceptions and isinstance(case.build(), RIVER_BASES)]
 #: Models with learn_many and predict_many over tables.
-BATCH = [*BINARY, *REGRESSION, *PROTOTYPES, *KERNEL, *BUDGET, *SECOND, *AVERAGED[:2]]
+BATCH = [*BINARY, *REGRESSION, *PROTOTYPES, *KERNEL, *BUDGET, *SECOND, *AVERAGED[:2], *SCALED]
 #: Models on one flat store: those that the compiled core runs.
 LINEAR_STORE = [*BINARY, *REGRESSION]
+#: Models on one row of weights a name: those too.
+ROW_STORE = PROTOTYPES
+#: Every model of which the compiled core runs a part.
+COMPILED = [*LINEAR_STORE, *ROW_STORE, *SCALED]

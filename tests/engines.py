@@ -237,10 +237,10 @@ class Journaling:
             parts[0].end_of_bundle()
 
         def fire(watermark: float) -> None:
-            for key, (cell, wake, _) in cells.items():
+            for key, (cell, wake, save) in cells.items():
                 while wake.at is not None and wake.at <= watermark:
                     at, wake.at = wake.at, None
-                    under_way.extend(fn.woken(key, _Time(at), cell, wake))
+                    under_way.extend(fn.woken(key, _Time(at), cell, wake, save))
                     cell.end_of_bundle()
 
         for key in store.waiting():

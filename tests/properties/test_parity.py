@@ -17,7 +17,9 @@ from tests import cases, strategies
 
 pytestmark = pytest.mark.skipif(not pa_river.NATIVE, reason="the compiled core is not built: there is one core only")
 
-EVERY = pytest.mark.parametrize("case", cases.LINEAR_STORE, ids=str)
+EVERY = pytest.mark.parametrize("case", cases.COMPILED, ids=str)
+FLAT = pytest.mark.parametrize("case", cases.LINEAR_STORE, ids=str)
+RULED = pytest.mark.parametrize("case", [case for case in cases.COMPILED if hasattr(case.build(), "rule")], ids=str)
 
 #: What a record may hold at worst: names of all types, numbers of all types and sizes, text, None, and what is refused.
 anything = st.one_of(
@@ -129,7 +131,7 @@ def test_bytes_load_crosswise_and_continue_alike(case, data):
     agree(back, across)
 
 
-@EVERY
+@RULED
 @given(data=st.data())
 def test_a_rule_of_the_users_own_is_asked(case, data):
     other = case.trained(data.draw(case.stream))
@@ -177,7 +179,7 @@ def test_models_that_take_turns_do_not_mix_their_slots(case, data):
     assert [pa_river.dumps(model) for model in together] == [pa_river.dumps(model) for model in alone]
 
 
-@EVERY
+@FLAT
 def test_a_model_of_many_names_keeps_every_one_of_them(case):
     compiled, reference = twins(case)
     for begin in range(0, 20_000, 500):

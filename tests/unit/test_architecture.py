@@ -25,11 +25,12 @@ FLOORS = [
     ["rows", "support"],
     ["centers", "confidence"],
     ["steps", "stores", "decode"],
+    ["spread"],
     ["_compiled", "chain"],
     ["learner", "merging", "sentences"],
     ["prototypes"],
     ["binary", "regression", "uniclass", "multiclass", "multilabel", "cost_sensitive", "baselines", "metrics", "odm"],
-    ["joint", "second_order", "comparators", "sequence", "averaged"],
+    ["joint", "scaled", "second_order", "comparators", "sequence", "averaged"],
     ["certified"],
     ["stream"],
 ]

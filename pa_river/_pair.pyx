@@ -1,0 +1,120 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: binding=False, embedsignature=True, embedsignature.format=clinic, auto_pickle=False
+"""`multiclass.PAMulticlass`, compiled: the right label's prototype and its best rival's move apart.
+
+The maths stands in `multiclass.py`, `prototypes.py` and `steps.py`; here are only its formulas, in the same order, over
+a `RowArena`. Another store (kernels, the reference) sends a call on to the Python method.
+"""
+
+from libc.math cimport sqrt
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+from pa_river._native cimport Core, length_by, weight_of
+from pa_river._rowarena cimport RowArena
+
+import sys
+
+from pa_river import _pairs, labels
+from pa_river.batch import like
+
+cdef double ROOT = sqrt(2.0)
+cdef double[2] SIGNS
+SIGNS[0], SIGNS[1] = 1.0, -1.0
+
+
+cdef inline Py_ssize_t best_of(const double *scores, Py_ssize_t count, Py_ssize_t without) noexcept:
+    """The slot with the highest score, the first among equals; the slot `without` does not count."""
+    cdef Py_ssize_t slot, best = -1
+    for slot in range(count):
+        if slot != without and (best < 0 or scores[slot] > scores[best]):
+            best = slot
+    return best
+
+
+cdef class Pair(Core):
+    """The hot half of a label learner for which two prototypes move."""
+
+    cdef RowArena arena  # the store, if it is one
+
+    cdef void take(self) noexcept:
+        self.arena = self.store if type(self.store) is RowArena else None
+
+    cdef object answer(self, object x, object y, object w, bint ask):
+        """Learn one example and, to whom asks, return what was predicted before it."""
+        cdef RowArena store = self.arena
+        cdef double weight = weight_of(w), loss, norm, length
+        cdef double *scores
+        cdef uint64_t stamp
+        cdef int32_t[2] slots
+        cdef list known = self._known
+        cdef dict places = self._slots
+        cdef Py_ssize_t count = max(2, len(known)), own, rival, chosen = -1
+        if type(y) is not str and type(y) is not int:
+            y = labels.label(y)
+        own = places.get(y, len(known))
+        store.measure(x)
+        if ask or weight > 0.0:
+            scores = store.score_seen(count)
+            if ask and known:
+                chosen = best_of(scores, len(known), -1)
+            if weight > 0.0:
+                if own >= count:
+                    scores[own], count = 0.0, own + 1  # a new label's
+                rival = best_of(scores, count, own)
+                loss = 1.0 - (scores[own] - scores[rival])
+                if loss > 0.0:
+                    stamp = store.stamp()
+                    norm = ROOT * store.length_of_seen()
+                    length = length_by(self.rule, loss, norm, weight)
+                    if length > 0.0:
+                        if store.stamp() != stamp:  # a rule of the user's own asked a model something
+                            store.measure(x)
+                        slots[0], slots[1] = <int32_t>own, <int32_t>rival
+                        store.labels = max(store.labels, <uint64_t>count)
+                        store.move_seen(2, SIGNS, slots, length, norm)
+                self._version += 1
+                if own == len(known):
+                    places[y] = own
+                    known.append(y)
+        return known[chosen] if chosen >= 0 else None
+
+    def predict_one(self, x, **kwargs):
+        """Return the prediction for x. Never changes the model; `ValueError` as in `learn_one`."""
+        cdef list known
+        if self.arena is None:
+            return super().predict_one(x)
+        known = self._known
+        self.arena.measure(x)
+        scores = self.arena.score_seen(max(2, len(known)))
+        return known[best_of(scores, len(known), -1)] if known else None
+
+    def learn_one(self, x, y, w=1.0):
+        """Learn one example of weight w; see `learner.PALearner.learn_one`."""
+        if self.arena is None:
+            super().learn_one(x, y, w)
+        else:
+            self.answer(x, y, w, False)
+
+    def step(self, x, y, w=1.0):
+        """Return what `predict_one(x)` returns, then learn: one look-up of the features for both."""
+        if self.arena is None:
+            return super().step(x, y, w)
+        return self.answer(x, y, w, True)
+
+    def learn_many(self, X, y, w=None):
+        """Learn the rows of X in order, all or nothing; see `learner.PALearner.learn_many`."""
+        cdef int64_t counted = -1
+        if self.arena is not None:
+            counted = _pairs.learn(self.arena, self.rule, self._known, self._slots, X, y, w)
+        if counted < 0:
+            super().learn_many(X, y, w)
+        else:
+            self._version += counted
+
+    def predict_many(self, X):
+        """Return the predictions for the rows of X: a Series for a frame, with its index; else an array."""
+        best = None if self.arena is None else _pairs.best(self.arena, len(self._known), X)
+        if best is None:
+            return super().predict_many(X)
+        known = self._known
+        return like(X, [known[slot] for slot in best] if known else [None] * len(best))
