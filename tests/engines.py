@@ -250,7 +250,7 @@ class Journaling:
             size, arrives = self._cut(next(bundles))
             batches: dict[str, list[tuple[int, Event]]] = {}
             for event in self._log[at:at + size]:
-                batches.setdefault(event.key, []).append((event.seq or 0, event))
+                batches.setdefault(self._spec.engine_key(event.key), []).append((event.seq or 0, event))
             at += size
             for key, batch in batches.items():
                 handle(key, batch)

@@ -264,6 +264,15 @@ def test_numbers_of_a_source_are_handled_once_and_too_old_ones_counted():
     assert (held.version(), len(held._cells["k"].pending)) == (before[0], before[1] + 2)
 
 
+@pytest.mark.parametrize("order", ["arrival", "sequence", "event_time"])
+def test_a_number_that_no_state_could_hold_costs_its_event_and_not_its_key(order):
+    held = spec(order=order).open("k", None)
+    (refused,) = run(held, ask("1", 1.0, source="s", seq=2**63))
+    assert refused.stage == "validate" and "seq must be" in refused.reason
+    run(held, ask("2", 1.0, source="s", seq=0))
+    assert spec(order=order).open("k", held.dumps()).on_end()[0].id == "2"
+
+
 def test_in_sequence_an_event_waits_for_its_predecessor_and_a_doubled_one_is_counted():
     held = spec(order="sequence", label_ttl=5.0).open("k", None)
     assert run(held, tell("1", 50.0, True, seq=1)) == []
@@ -570,7 +579,8 @@ def test_a_model_that_cannot_be_stored_is_refused_by_name():
 
 
 def test_the_settings_of_a_job_travel_to_its_workers():
-    for model in (PAClassifier(), PARegressor(), Detector(), preprocessing.StandardScaler() | PAClassifier()):
+    costs = PACostSensitive({"x": {"y": 2.0}, "y": {"x": 5.0}})
+    for model in (PAClassifier(), PARegressor(), Detector(), costs, preprocessing.StandardScaler() | PAClassifier()):
         sent = pickle.loads(pickle.dumps(CellSpec(model, label_ttl=5.0)))
         assert [output.tag for output in sent.open("k", None).on_event(ask("1", 0.0))] == ["predictions"]
 

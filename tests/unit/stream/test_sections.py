@@ -151,6 +151,32 @@ def test_a_key_hears_from_so_many_sources_and_no_more():
             marks.admit("one more", 0)
 
 
+def test_waiting_entries_whose_bytes_hold_no_hashes_are_found_too():
+    import struct
+
+    import numpy as np
+    from pa_river.state import pack
+
+    contents = [pack(({"a": at}, at)) for at in range(3)]
+    head = pack((pack_ids(["x", "y", "z"]), np.arange(3.0), np.full(3, 9), np.array(list(map(len, contents)))))
+    buffer = Buffer(struct.pack("<I", len(head)) + head + b"".join(contents), timed=True)
+    assert (buffer.ids(), buffer.content("y"), "w" in buffer) == (["x", "y", "z"], ({"a": 1}, 1), False)
+    assert Buffer(buffer.encode()).ids() == ["x", "y", "z"]
+
+
+def test_a_bundle_that_asks_for_many_ids_gets_the_same_answers():
+    buffer = Buffer(timed=True)
+    for at in range(300):
+        buffer.add(str(at), float(at), 1, (at,))
+    buffer = Buffer(buffer.encode(), timed=True)
+    for at in range(0, 300, 2):
+        assert buffer.content(str(at)) == (at,)
+        buffer.remove(str(at))
+    assert buffer.ids() == [str(at) for at in range(1, 300, 2)]
+    assert (buffer.earliest(), buffer.oldest(), buffer.bytes) == ((1.0, "1"), "1", 150)
+    assert Buffer(buffer.encode()).ids() == buffer.ids()
+
+
 def test_seen_ids_leave_by_number_and_by_age():
     ring = SeenRing(2, 10.0)
     for at, id in enumerate("abc"):
