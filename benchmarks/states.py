@@ -8,7 +8,6 @@ from collections.abc import Callable
 from river import linear_model
 
 import pa_river
-from benchmarks import data
 from benchmarks.measure import Contestant, Row, compare, needs
 
 #: weights of the model, features of the event

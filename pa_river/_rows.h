@@ -81,31 +81,34 @@ static void rows_add(double *totals, double value, const double *row, ptrdiff_t 
     for (; j < n; j++) totals[j] += value * row[j];
 }
 
-/* The products of x with rows 0 to k of W, four at a time; each in the order of `rows_dot`. */
+/* The products of x with `lanes` rows of W: x is read once for all of them. */
+static inline __attribute__((always_inline)) void rows_lanes(const double *W, const int lanes, const double *x, ptrdiff_t n,
+                                                             double *out) {
+    rows_four sum[4] = {{0}}, sum_b[4] = {{0}};
+    double rest[4] = {0};
+    ptrdiff_t j = 0;
+    for (; j + 8 <= n; j += 8)
+        for (int r = 0; r < lanes; r++) {
+            sum[r] += *(const rows_four *)(W + r * n + j) * *(const rows_four *)(x + j);
+            sum_b[r] += *(const rows_four *)(W + r * n + j + 4) * *(const rows_four *)(x + j + 4);
+        }
+    for (; j + 4 <= n; j += 4)
+        for (int r = 0; r < lanes; r++) sum[r] += *(const rows_four *)(W + r * n + j) * *(const rows_four *)(x + j);
+    for (; j < n; j++)
+        for (int r = 0; r < lanes; r++) rest[r] += W[r * n + j] * x[j];
+    for (int r = 0; r < lanes; r++) {
+        sum[r] += sum_b[r];
+        out[r] = rest[r] + ((sum[r][0] + sum[r][1]) + (sum[r][2] + sum[r][3]));
+    }
+}
+
+/* The products of x with the first k rows of W. */
 ROWS_CLONES
 static void rows_products(const double *W, ptrdiff_t k, const double *x, ptrdiff_t n, double *out) {
-    for (ptrdiff_t c = 0; c < k; c += 4) {
-        const ptrdiff_t some = k - c < 4 ? k - c : 4;
-        const double *row[4];
-        rows_four sum[4] = {{0}}, sum_b[4] = {{0}};
-        double rest[4] = {0};
-        ptrdiff_t j = 0;
-        for (int r = 0; r < 4; r++) row[r] = W + (c + (r < some ? r : 0)) * n;
-        for (; j + 8 <= n; j += 8) {
-            const rows_four x_a = *(const rows_four *)(x + j), x_b = *(const rows_four *)(x + j + 4);
-#pragma GCC unroll 4
-            for (int r = 0; r < 4; r++) {
-                sum[r] += *(const rows_four *)(row[r] + j) * x_a;
-                sum_b[r] += *(const rows_four *)(row[r] + j + 4) * x_b;
-            }
-        }
-        for (; j < n; j++)
-            for (int r = 0; r < 4; r++) rest[r] += row[r][j] * x[j];
-        for (ptrdiff_t r = 0; r < some; r++) {
-            sum[r] += sum_b[r];
-            out[c + r] = rest[r] + ((sum[r][0] + sum[r][1]) + (sum[r][2] + sum[r][3]));
-        }
-    }
+    ptrdiff_t c = 0;
+    for (; c + 4 <= k; c += 4) rows_lanes(W + c * n, 4, x, n, out + c);
+    for (; c + 2 <= k; c += 2) rows_lanes(W + c * n, 2, x, n, out + c);
+    if (c < k) rows_lanes(W + c * n, 1, x, n, out + c);
 }
 #else
 #define rows_dot rows_dot_in_order

@@ -245,7 +245,7 @@ cdef class Scaled(Core):
         self.arena = self.store if type(self.store) is ScaledArena else None
 
     cdef double answer(self, object x, object y, object w, bint ask) except? -1.0:
-        """Learn one example and return the score before it. `ask`: a score is wanted even where nothing is learned."""
+        """Learn one example and, to whom asks, return the score before it."""
         cdef ScaledArena store = self.arena
         cdef object eps = self.__dict__["eps"]
         cdef double weight = weight_of(w), score = 0.0, now, square = 0.0, sign, loss, target = 0.0, norm, length = 0.0
@@ -255,7 +255,7 @@ cdef class Scaled(Core):
         else:
             target = labels.target(y)
         store.measure(x)
-        if ask or weight > 0.0:
+        if ask:
             score = store.score_seen()
         if weight > 0.0:
             now = store.observe(&square)

@@ -15,7 +15,8 @@ from pa_river.terms import Features, Term, Violation
 
 @state.storable
 class PAMulticlass(
-    _compiled.Pair, prototypes.Declaring, prototypes.PALabelLearner, prototypes.SingleLabelLearner, base.MiniBatchClassifier
+    _compiled.Pair, prototypes.Declaring, prototypes.PALabelLearner, prototypes.SingleLabelLearner,
+    base.MiniBatchClassifier,
 ):
     """Passive-Aggressive multiclass classifier: one prototype a label, moved for the most violated pair.
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from river import base
 
 from pa_river import _compiled, _validate, binary, labels, learner, state, steps
+from pa_river.features import features
 from pa_river.spread import ScaledStore, scaled
 from pa_river.terms import Features, Name, Term, Violation
 
@@ -32,8 +34,8 @@ class ScaledPA(learner.ScoreLearner):
     what is predicted uses the means and deviations so far; what is learned counts the example in first. A feature that
     never varied is 0. A value of 0 is a value like any other, so `{"a": 1, "b": 0}` is not `{"a": 1}` here. x: feature
     name -> finite number. Raises `ValueError` naming a feature that is not finite, or so large that its variance would
-    not be, before anything moves. O(len(x)) time; four floats a name. Sources: Welford, Note on a Method for Calculating
-    Corrected Sums of Squares and Products, Technometrics 4, 1962; `PAClassifier`, `PARegressor`.
+    not be, before anything moves. O(len(x)) time; four floats a name. Sources: Welford, Note on a Method for
+    Calculating Corrected Sums of Squares and Products, Technometrics 4, 1962; `PAClassifier`, `PARegressor`.
 
     Examples
     --------
@@ -84,6 +86,12 @@ class ScaledPA(learner.ScoreLearner):
     def variances(self) -> dict[Name, float]:
         """The variance of every feature so far, a fresh dict: name -> mean squared distance from its mean."""
         return {name: spread[2] for name, spread in self._store.spreads.items()}
+
+    def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
+        """Learn one example of weight w; see `learner.PALearner.learn_one`. What it would score before is not asked."""
+        w, phi, y = _validate.example_weight(w), features(x), self._normalise_y(y)
+        if w:
+            self._learn(phi, y, w, 0.0)
 
     def _scores(self, phi: Features) -> float:
         return self._store.score(self._store.scaled(phi))

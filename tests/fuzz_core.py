@@ -18,9 +18,10 @@ import zlib
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 import pa_river
-from pa_river import _compiled
+from pa_river import _compiled, _pairs
 
 VALUES = (0.0, -0.0, 1.0, -2.5, 1e200, -1e-200, 5e-324, 1.7e308, math.nan, math.inf, True, 3, -7, 2**70, 10**400,
           None, "red", np.float64(2.5), np.float32(1.5), [1.0])
@@ -69,24 +70,37 @@ def attempt(call: Any, *args: Any) -> Any:
         return "refused"
 
 
+def near(ours: Any, theirs: Any) -> bool:
+    if isinstance(ours, dict):
+        return list(ours) == list(theirs) and all(near(ours[key], theirs[key]) for key in ours)
+    return math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-9)
+
+
 def compare(model: Any, twin: Any) -> None:
-    ours, theirs = model.weights, twin.weights
-    assert list(ours) == list(theirs), "the names differ"
-    for key, weight in ours.items():
-        assert math.isclose(weight, theirs[key], rel_tol=1e-9, abs_tol=1e-9), (key, weight, theirs[key])
+    assert near(model.weights, twin.weights), (model.weights, twin.weights)
     assert model.version == twin.version
+
+
+BINARY, REAL = (True, False, 2), (1.0, -3.0, 1e308, "y")
+LABEL = ("a", "b", 3, ("t", 1), None, 0.5, b"c", *range(10, 30))
+#: What may be fuzzed, and with which y.
+KINDS = (
+    (pa_river.PAClassifier, BINARY), (pa_river.PARegressor, REAL), (pa_river.PAMulticlass, LABEL),
+    (pa_river.PAMultilabel, ({"a": True, "b": False}, {3: True}, {}, {"c": 2})), (pa_river.ScaledPA, BINARY),
+    (lambda rule, **more: pa_river.ScaledPA(rule, eps=0.1, **more), REAL),
+    (lambda rule, **more: pa_river.MIRAClassifier(**more), LABEL),
+)
 
 
 def session(rng: random.Random) -> None:
     """One model's life, and its twin's on the reference; the twin takes over the state now and then, so that rounding
     cannot pile up until a passive round here is an active one there."""
-    build = rng.choice((pa_river.PAClassifier, pa_river.PARegressor))
+    build, goals = rng.choice(KINDS)
     rule = rng.choice((None, pa_river.PA(), pa_river.PA1(0.1), pa_river.PA2(0.3)))
     model = build(rule, learn_intercept=rng.random() < 0.5)
     for _ in range(rng.randrange(1, 60)):
         twin = _compiled.on_reference(pa_river.loads(pa_river.dumps(model)))
-        x, w = record(rng), rng.choice((1.0, 1.0, 1.0, 0.0, 2, -1.0, math.nan))
-        y = rng.choice((True, False, 2)) if build is pa_river.PAClassifier else rng.choice((1.0, -3.0, 1e308, "y"))
+        x, w, y = record(rng), rng.choice((1.0, 1.0, 1.0, 0.0, 2, -1.0, math.nan)), rng.choice(goals)
         kind = rng.random()
         if kind < 0.6:
             call = rng.choice(("learn_one", "step"))
@@ -97,11 +111,14 @@ def session(rng: random.Random) -> None:
         elif kind < 0.75:
             model, twin = copy.deepcopy(model), copy.deepcopy(twin)
         elif kind < 0.85:
-            X = np.array([[rng.gauss(0.0, 1.0) for _ in range(5)] for _ in range(7)])
+            wide = rng.choice((1, 5, 40))
+            X = np.array([[rng.gauss(0.0, 1.0) for _ in range(wide)] for _ in range(7)])
             if rng.random() < 0.3:
-                X[rng.randrange(7), rng.randrange(5)] = rng.choice((math.nan, math.inf, 1e308, 0.0))
-            Y = [y] * 7
-            assert (attempt(model.learn_many, X, Y) == "refused") == (attempt(twin.learn_many, X, Y) == "refused")
+                X[rng.randrange(7), rng.randrange(wide)] = rng.choice((math.nan, math.inf, 1e308, 0.0))
+            Y, table = [rng.choice(goals) for _ in range(7)], rng.choice((np.asarray, scipy.sparse.csr_matrix))
+            assert (attempt(model.learn_many, table(X), Y) == "refused") \
+                == (attempt(twin.learn_many, table(X), Y) == "refused")
+            attempt(model.predict_many, table(X))
         else:
             try:
                 strange = pa_river.loads(damaged(rng, pa_river.dumps(model)))
@@ -161,6 +178,7 @@ def main() -> None:
     args = parser.parse_args()
     if not pa_river.NATIVE:
         raise SystemExit("the compiled core is not built: there is nothing to fuzz")
+    _pairs.BLOCKS_FROM = 1000  # so that small tables go by blocks of rows, too
     rng, end, sessions = random.Random(args.seed), time.monotonic() + args.seconds, 0
     while time.monotonic() < end:
         rng.choice((session, session, tagger))(rng)

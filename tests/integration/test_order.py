@@ -12,8 +12,8 @@ from tests.integration import rig
 pytestmark = pytest.mark.slow
 
 LATENESS = 20.0
-KEYS = 4
-EVENTS = 400
+KEYS = 8
+EVENTS = 1_200  # more than one bundle of each partition
 
 
 def events():
@@ -39,16 +39,27 @@ def learned(broker, job, shards):
     """The records and the models of the job, once it has told everything."""
     told = 2 * EVENTS + EVENTS // 10
     query = "SELECT count(*) FROM records WHERE key LIKE 'k%'"
-    rig.wait_for(lambda: rig.rows(job.output, query) == [(told,)], 120, f"{rig.rows(job.output, query)} of {told}")
-    rig.wait_for(lambda: rig.rows(job.output, "SELECT count(*) FROM open") == [(0,)], 60, "no resume point")
-    job.reap()
-    spec = CellSpec(PAClassifier(PA1(1.0)), order="event_time", shards=shards)
+    rig.wait_for(lambda: rig.rows(job.output, query) == [(told,)], 120, f"fewer than {told} records")
+    outcomes = dict(rig.rows(job.output, "SELECT key, count(*) FROM outcomes WHERE key LIKE 'k%' GROUP BY 1"))
     models = {}
+
+    def saved():
+        models.update(models_of(job, shards))
+        return {key: version for key, (version, _) in models.items()} == outcomes
+
+    rig.wait_for(saved, 60, "the last resume points are missing")
+    job.reap()
+    records = rig.rows(job.output, "SELECT key, id, kind, line FROM records WHERE key LIKE 'k%' ORDER BY 1, 2, 3")
+    return records, models
+
+
+def models_of(job, shards):
+    """key -> (version, model) of what the job would go on from."""
+    spec, models = CellSpec(PAClassifier(PA1(1.0)), order="event_time", shards=shards), {}
     for name, blob in rig.rows(job.output, "SELECT key, blob FROM cells WHERE blob IS NOT NULL"):
         holder = spec.open(name, blob)
         models.update({key: (holder.version(key), pa_river.dumps(holder.model(key))) for key in holder.keys()})
-    records = rig.rows(job.output, "SELECT key, id, kind, line FROM records WHERE key LIKE 'k%' ORDER BY 1, 2, 3")
-    return records, {key: model for key, model in models.items() if key.startswith("k")}
+    return {key: model for key, model in models.items() if key.startswith("k")}
 
 
 @pytest.mark.parametrize("shards", [None, 2])
@@ -59,7 +70,7 @@ def test_events_shuffled_within_the_lateness_give_what_the_sorted_ones_give(brok
         topic = broker.topic(f"order{shards}{seed}")
         found = events() if seed is None else shuffled(events(), seed)
         broker.send(topic, [message for _, message in found])
-        end = 2_000.0  # a later event in every partition: nothing of the others is waited for any more
+        end = 4_000.0  # a later event in every partition: nothing of the others is waited for any more
         broker.send(topic, [rig.event(f"other{number}", "1", end, x={"a": 1}) for number in range(16)])
         job = live("--resume", "--order", "event_time", "--lateness", LATENESS, "--idle_after", 2, "--save_within", 0.5,
                    *more, output=tmp_path / f"out{seed}", topic=topic)  # fmt: skip

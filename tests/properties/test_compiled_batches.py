@@ -180,3 +180,61 @@ def test_a_batch_with_bad_labels_or_weights_is_refused(case, bad):
         with pytest.raises(ValueError, match="has|dimensions"):
             model.learn_many(*few[bad])
     assert model.version == 0 and not model.weights
+
+
+@pytest.mark.parametrize("form", ["array", "csr"])
+@EVERY
+@settings(max_examples=25)
+@given(data=st.data())
+def test_a_batch_stores_the_names_that_the_loop_stores_in_its_order(case, form, data):
+    X = data.draw(batches(st.sampled_from([0.0, -0.0, 1.0, -2.0, 5e-324, 1e-200, -1e-300])))
+    y = data.draw(st.lists(case.y, min_size=len(X), max_size=len(X)))
+    w = data.draw(st.lists(st.sampled_from([1.0, 5e-324, 0.0]), min_size=len(X), max_size=len(X)))
+    batch, loop = case.build(), _compiled.on_reference(case.build())
+    batch.learn_many(TABLES[form](X), y, w)
+    for row, label, weight in zip(X, y, w):
+        loop.learn_one({j: value for j, value in enumerate(row.tolist()) if value or form == "array"}, label, weight)
+    assert list(batch.weights) == list(loop.weights)
+    agree(batch, loop)
+
+
+@ONE_OF_EACH
+def test_a_table_far_wider_than_what_stands_in_it_is_no_burden(case):
+    wide, plain = case.build(), case.build()
+    columns = np.sort(np.random.default_rng(1).choice(2**30, size=(50, 9)) + np.arange(9) * 2**27, axis=1)
+    X = sp.csr_matrix((np.linspace(-1.0, 1.0, 450), columns.ravel(), np.arange(0, 451, 9)), (50, 2**31 - 2))
+    y = [1.0, -1.0] * 25 if isinstance(wide, pa_river.PARegressor) else [True, False] * 25
+    wide.learn_many(X, y)
+    for begin, end, label in zip(X.indptr, X.indptr[1:], y):
+        plain.learn_one(dict(zip(X.indices[begin:end].tolist(), X.data[begin:end].tolist())), label)
+    assert wide.weights == plain.weights and wide.intercept == plain.intercept
+
+
+@ONE_OF_EACH
+@settings(max_examples=25)
+@given(data=st.data())
+def test_single_examples_between_sparse_batches_see_what_those_learned(case, data):
+    mixed, loop = case.build(), _compiled.on_reference(case.build())
+    for _ in range(4):
+        X = data.draw(batches())
+        y = data.draw(st.lists(case.y, min_size=len(X), max_size=len(X)))
+        mixed.learn_many(sp.csr_matrix(X), y)
+        for row, label in zip(X.tolist(), y):
+            loop.learn_one({j: value for j, value in enumerate(row) if value}, label)
+        kind = data.draw(st.sampled_from(["step", "dumps", "predict_many", "copy", "refused"]))
+        if kind == "step":
+            x, label = {0: 1.0, 3: -2.0, "name": 1.0}, data.draw(case.y)
+            assert mixed.step(x, label) == pytest.approx(loop.step(x, label), rel=1e-9, abs=1e-9)
+        elif kind == "dumps":
+            mixed = pa_river.loads(pa_river.dumps(mixed))
+        elif kind == "copy":
+            mixed = mixed.clone(include_attributes=True)
+        elif kind == "predict_many":
+            mixed.predict_many(sp.csr_matrix(np.ones((1, 9))))
+        else:
+            before = mixed.intercept, mixed.predict_many(sp.csr_matrix(np.eye(7))).tolist()
+            with pytest.raises(ValueError, match="row 1"):
+                mixed.learn_many(sp.csr_matrix(np.array([[1.0] * 7, [np.nan] * 7])), [case.two_y[0]] * 2)
+            assert (mixed.intercept, mixed.predict_many(sp.csr_matrix(np.eye(7))).tolist()) == before
+        agree(mixed, loop)
+        assert list(mixed.weights) == list(loop.weights)

@@ -90,6 +90,19 @@ def test_a_job_that_dies_at_any_of_its_steps_goes_on_from_its_file(tmp_path):
         assert job.failures == 1, at
 
 
+@pytest.mark.parametrize("options", [
+    {"shards": 1}, {"order": "event_time"}, {"order": "event_time", "shards": 2}, {"idle_ttl": 1.5, "keep_marks": True},
+], ids=["shards", "event_time", "event_time in shards", "idle"])  # fmt: skip
+def test_so_does_one_that_orders_shares_or_lets_go(options, tmp_path):
+    spec, log = a_spec(**options), a_log(4)
+    expected = journal_of(plain(spec, log))
+    last = steps_of(Journaling(spec, tmp_path / "whole.db", log).run)
+    for at in range(1, last + 1, 13):
+        job = Journaling(spec, tmp_path / f"{at}.db", log)
+        assert job.run(Steps(at)) == expected, at
+        assert job.failures == 1, at
+
+
 @given(data=st.data(), spec=streams.specs(), stream=streams.streams(least=1))
 def test_retried_bundles_stray_timers_and_second_deliveries_change_nothing(data, spec, stream):
     stream = streams.numbered(sorted(stream, key=lambda event: event.time))

@@ -99,13 +99,13 @@ def test_each_step_from_the_same_state_is_the_same(case, data):
     examples = st.tuples(st.dictionaries(any_name, anything, max_size=5), any_y,
                          st.one_of(any_weight, strategies.bad_weights))
     for x, y, w in data.draw(st.lists(examples, max_size=12)):
-        compiled = pa_river.loads(pa_river.dumps(reference))
+        compiled = pa_river.loads(pa_river.dumps(reference), **case.not_stored)
         assert type(compiled._store) is not type(reference._store)
         scores = outcome(compiled.decision_one, x), outcome(reference.decision_one, x)
         assert close(*scores, 1e-9) or not isinstance(scores[0], float)
         before = pa_river.dumps(compiled)
         answers = outcome(compiled.step, x, y, w), outcome(reference.step, x, y, w)
-        refused = [isinstance(answer, tuple) for answer in answers]
+        refused = [isinstance(answer, tuple) and answer[:1] == (ValueError,) for answer in answers]
         assert refused[0] == refused[1], answers
         if refused[0]:
             assert pa_river.dumps(compiled) == before
@@ -121,9 +121,9 @@ def test_bytes_load_crosswise_and_continue_alike(case, data):
         compiled.learn_one(x, y)
         reference.learn_one(x, y)
     bytes_of = pa_river.dumps(compiled)
-    across = _compiled.on_reference(pa_river.loads(bytes_of))
+    across = _compiled.on_reference(pa_river.loads(bytes_of, **case.not_stored))
     assert pa_river.dumps(across) == bytes_of
-    back = pa_river.loads(pa_river.dumps(across))
+    back = pa_river.loads(pa_river.dumps(across), **case.not_stored)
     assert pa_river.dumps(back) == bytes_of
     for x, y in stream[6:]:
         across.learn_one(x, y)
