@@ -15,13 +15,12 @@ ANY_ORDER = [] if os.name == "nt" else ["-fno-trapping-math", "-fno-signed-zeros
 LANES = [] if os.name == "nt" else ["-ffp-contract=off"]
 #: What any of them may include; a change in one translates them all anew.
 HEADERS = sorted(str(path) for ending in ("h", "pxd") for path in Path("pa_river").glob(f"*.{ending}"))
-CORE: dict[str, list[str]] = {
-    "_arena": [], "_batch": [], "_chain": LANES, "_codec": [], "_coder": [], "_lattice": LANES, "_names": [],
-    "_native": [], "_pair": [], "_pairs": [], "_rowarena": [], "_scaled": [], "_sparse": [], "_tables": [],
-    "_tagger": [],
-}
+CORE = sorted(path.stem for path in Path("pa_river").glob("*.pyx"))
 #: Every compiled module: name, sources, what it includes, flags.
-MODULES = [(f"pa_river.{name}", [f"pa_river/{name}.pyx"], HEADERS, FLAGS + more) for name, more in CORE.items()]
+MODULES = [
+    (f"pa_river.{name}", [f"pa_river/{name}.pyx"], HEADERS, FLAGS + (LANES if name in ("_chain", "_lattice") else []))
+    for name in CORE
+]
 if importlib.util.find_spec("scipy") is not None:  # its declarations of BLAS are needed to translate
     ODM_HEADERS = [f"pa_river/odm/{name}" for name in ("_border.pxd", "_frozen.pxd", "_symm.h")]
     MODULES += [

@@ -44,7 +44,7 @@ def model_of(blob: bytes) -> bytes | None:
     for _, _, cell in sections.split_cells(blob)[0]:
         parts = sections.split(cell)
         if sections.MODEL in parts:
-            return parts[sections.MODEL].open()
+            return bytes(parts[sections.MODEL].open())
     return None
 
 

@@ -149,6 +149,9 @@ def parse(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
     if args.order not in _ORDERS:
         raise ArgumentError(f"--order {args.order}: not over a broker, whose offsets are marks only (there are "
                             f"{' and '.join(_ORDERS)})")
+    if args.order == "event_time" and args.expansion_service is not None:
+        raise ArgumentError("--order event_time goes by the watermark of the command's own reader: leave out "
+                            "--expansion_service")
     for name in ("idle_ttl", "label_ttl", "shards"):
         if getattr(args, name) == 0:
             raise ArgumentError(f"--{name} must be greater than 0")

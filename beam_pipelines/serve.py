@@ -125,14 +125,10 @@ class ServeFn(beam.DoFn):
         is_new = bool(outputs) or known < len(batch)
         held.unsaved += len(batch) if is_new else 0
         made = self._unit(key, held, outputs, _handled(batch), is_new, held.unsaved >= self._save_every)
-        if self._save_within is None:
-            if state is None:
-                wake.set(GlobalWindow().max_timestamp())
-        else:
-            self._arm(held, wake)
-            if held.unsaved and not held.is_armed:
-                held.is_armed = True
-                save.set(Timestamp.now() + self._save_within)
+        if self._save_within is not None:
+            self._arm(held, wake, save, self._save_within)
+        elif state is None:
+            wake.set(GlobalWindow().max_timestamp())
         cell.write(held)
         if batch:
             yield made
@@ -144,6 +140,7 @@ class ServeFn(beam.DoFn):
         time: Timestamp = beam.DoFn.TimestampParam,
         cell: Any = beam.DoFn.StateParam(CELL),
         wake: Any = beam.DoFn.TimerParam(WAKE),
+        save: Any = beam.DoFn.TimerParam(SAVE),
     ) -> Iterator[Unit]:
         state = cell.read()
         if state is None:
@@ -152,9 +149,10 @@ class ServeFn(beam.DoFn):
         is_end = self._save_within is None
         outputs = held.holder.on_end() if is_end else held.holder.on_due(time.micros / 1e6)
         self._count(held.holder)
-        made = self._unit(key, held, outputs, [], bool(outputs), is_end)
-        if not is_end:
-            self._arm(held, wake)
+        held.unsaved += len(outputs)  # under order="event_time" this is where events are learned
+        made = self._unit(key, held, outputs, [], bool(outputs), is_end or held.unsaved >= self._save_every)
+        if self._save_within is not None:
+            self._arm(held, wake, save, self._save_within)
         cell.write(held)
         if made.serial:
             yield made
@@ -192,9 +190,12 @@ class ServeFn(beam.DoFn):
         held.serial += 1
         return unit(key, held.serial, outputs, handled, blob, is_new)
 
-    def _arm(self, held: Held, wake: Any) -> None:
+    def _arm(self, held: Held, wake: Any, save: Any, within: float) -> None:
         if (at := held.holder.wake_at()) is not None:  # None also while an earlier timer is armed
             wake.set(Timestamp(micros=round(at * 1e6)))
+        if held.unsaved and not held.is_armed:
+            held.is_armed = True
+            save.set(Timestamp.now() + within)
 
     def _count(self, holder: Holder) -> int:
         """Add to Beam's metrics what leaves no record; how many events were known already."""

@@ -8,7 +8,7 @@ measure.one_thread()  # before numpy and scikit-learn start their threads
 
 import argparse  # noqa: E402
 import dataclasses  # noqa: E402
-import importlib  # noqa: E402
+import importlib.util  # noqa: E402
 import json  # noqa: E402
 import sys  # noqa: E402
 import warnings  # noqa: E402
@@ -17,13 +17,16 @@ from pathlib import Path  # noqa: E402
 
 from benchmarks import costs  # noqa: E402
 
-#: A benchmark joins by its module's `BENCHMARKS`: name -> function(turns) -> rows.
-MODULES = ("online", "streams", "batches", "labels", "states", "costs", "kernels", "sequences")
+#: A benchmark joins by its module's `BENCHMARKS`: name -> function(turns) -> rows. The operator's needs Beam.
+MODULES = (
+    "online", "streams", "batches", "labels", "states", "costs", "kernels", "sequences", "odm", "waiting",
+)
 
 
 def found() -> dict[str, Callable[[int], list[measure.Row]]]:
     """Return every benchmark by name."""
-    modules = [importlib.import_module(f"benchmarks.{name}") for name in MODULES]
+    names = [*MODULES, "stream_operator"] if importlib.util.find_spec("apache_beam") else MODULES
+    modules = [importlib.import_module(f"benchmarks.{name}") for name in names]
     return {name: function for module in modules for name, function in module.BENCHMARKS.items()}
 
 

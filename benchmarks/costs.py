@@ -1,4 +1,4 @@
-"""Cost must stay linear: the time of a step against the width of a record, the size of a model, and the labels."""
+"""Cost must stay linear: a step against the width of a record, the size of a model, the number of labels."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ WIDTHS = (10, 30, 100, 300, 1000, 3000, 10_000)
 NAMES = (10**2, 10**3, 10**4, 10**5, 10**6, 10**7)
 LABELS = (2, 5, 10, 30, 100, 300, 1000)
 #: What a curve is drawn over: the word that its rows begin with -> the axis.
-AXES = {"width": "features a record", "names": "names in the model, 100 features a record",
-        "labels": "labels, 100 features"}
+AXES = {
+    "width": "features a record", "names": "names in the model, 100 features a record",
+    "labels": "labels, 100 features",
+}
 
 
 def _steps(step: Callable[..., Any], records: list[tuple[Any, Any]], units: int) -> Contestant:
@@ -30,7 +32,7 @@ def _steps(step: Callable[..., Any], records: list[tuple[Any, Any]], units: int)
 
 
 def linear_cost(turns: int) -> list[Row]:
-    """Time a step, divided by what it should be proportional to: features, or features times labels. Flat is linear."""
+    """Time a step, over what it should be proportional to: features, and features times labels. Flat is linear."""
     rows = []
     for width in WIDTHS:
         records = data.records(max(20, 40_000 // width), width)
@@ -44,11 +46,11 @@ def linear_cost(turns: int) -> list[Row]:
                    for i in range(500)]
         rows.append(_row("names", names, "a feature", model.step, records, 100, turns))
     for labels in LABELS:
-        records = [(x, number % labels) for number, (x, _) in enumerate(data.records(max(100, 1000 // labels), 100))]
+        labelled = [(x, number % labels) for number, (x, _) in enumerate(data.records(max(100, 1000 // labels), 100))]
         step = pa_river.PAMulticlass(labels=list(range(labels))).step
-        for x, y in records:
+        for x, y in labelled:
             step(x, y)
-        rows.append(_row("labels", labels, "a feature and label", step, records, 100 * labels, turns))
+        rows.append(_row("labels", labels, "a feature and label", step, labelled, 100 * labels, turns))
     return rows
 
 

@@ -38,7 +38,7 @@ def _sklearn(labels: int) -> Callable[[], Callable[[Any, Any], Any]]:
 
 def _vw(labels: int, X: Any, y: Any) -> Contestant:
     """Learn examples that were parsed before the clock starts: the best case for it."""
-    from vowpalwabbit import pyvw  # type: ignore[import-not-found,import-untyped]
+    from vowpalwabbit import pyvw
 
     def prepare() -> Callable[[], int]:
         workspace = pyvw.Workspace(f"--oaa {labels} --loss_function hinge --sgd --quiet")
@@ -70,7 +70,7 @@ def _single(X: Any, y: Any) -> Contestant:
 
 
 def multiclass(turns: int) -> list[Row]:
-    """PAMulticlass.learn_many, and step on records, against scikit-learn's OvA and VW's oaa: k binary problems each."""
+    """PAMulticlass.learn_many, and step on records, against scikit-learn's OvA and VW's oaa, k binary problems."""
     rows = []
     for labels, width, count in SIZES:
         X, y = table(labels, width, count)

@@ -13,6 +13,7 @@ Each writes its part of docs/live/figures.json. Needs what the integration tests
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import sqlite3
@@ -21,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,7 @@ from tests.integration import rig, tools
 
 FIGURES = rig.ROOT / "docs" / "live" / "figures.json"
 KEYS = (1, 100, 10_000, 100_000)
+VARIANTS = ("counter", "single", "cells", "sharded")
 _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -64,35 +67,34 @@ class Bench:
 def pace(bench: Bench, args: argparse.Namespace) -> list[dict[str, Any]]:
     """Each variant catches up with the same log, in turns; its pace is measured while it is under way."""
     rows: list[dict[str, Any]] = []
-    variants: list[tuple[str, list[Any]]] = [("counter", []), ("single", []), ("cells", [])]
-    variants += [("cells", ["--shards", args.shards])] if args.shards else []
     for keys in args.keys:
-        rows += live_bounded.pace(keys, args.events // 4, args.shards, bench.folder)
+        bounded = [variant for variant in args.variants if variant != "single"]
+        rows += live_bounded.pace(keys, args.events // 4, bounded, args.shards, bench.folder)
         topic = bench.topic()
         bench.broker.send(topic, live_bounded.log(args.events, keys))
-        for variant, more in variants:
-            with bench.job(topic, "--resume", *more, variant=variant) as job:
+        for variant in args.variants:
+            is_sharded = variant == "sharded"
+            more = ["--shards", args.shards] if is_sharded else []
+            with bench.job(topic, "--resume", *more, variant="cells" if is_sharded else variant) as job:
                 found = _under_way(job, args.events, args.seconds)
-            rows.append({"runner": "Prism, Kafka", "keys": keys, "variant": variant,
-                         "shards": more[1] if more else None, **found})  # fmt: skip
+            rows.append({"runner": "Prism, Kafka", "keys": keys, "variant": variant, **found})
             print(json.dumps(rows[-1]), flush=True)
     return rows
 
 
 def _under_way(job: rig.Live, events: int, seconds: float) -> dict[str, Any]:
-    """Records a second and CPU a record from the first ones on, for so many seconds or to the last."""
-    rig.wait_for(lambda: _stored(job) > events // 100, 180, "no records")
-    before, cpu, begun = _stored(job), _cpu(job), time.monotonic()
-    done = before
-    while done < events * 0.98 and time.monotonic() - begun < seconds:
-        time.sleep(0.5)
-        done = _stored(job)
-        if job.poll() is not None:
-            raise RuntimeError(job.said())
-    took, spent = time.monotonic() - begun, [after - earlier for after, earlier in zip(_cpu(job), cpu, strict=True)]
-    count = max(1, done - before)
-    return {"records": count, "per_second": round(count / took), "worker_us": round(spent[0] / count * 1e6, 1),
-            "runner_us": round(spent[1] / count * 1e6, 1)}  # fmt: skip
+    """Records a second and CPU a record from the first stored bundle on, for so many seconds or to the last."""
+    rig.wait_for(lambda: _stored(job), 180, "no records")
+    first = last = (_stored(job), time.monotonic(), *_cpu(job))
+    while last[0] < events and (time.monotonic() - first[1] < seconds or first is last):
+        time.sleep(0.1)
+        if _stored(job) > last[0]:
+            last = (_stored(job), time.monotonic(), *_cpu(job))
+        if job.poll() is not None or time.monotonic() - first[1] > 10 * seconds:
+            raise RuntimeError(f"it stands still: {job.said()}")
+    count, took, worker, runner = (after - before for after, before in zip(last, first, strict=True))
+    return {"records": count, "per_second": round(count / took), "worker_us": round(worker / count * 1e6, 1),
+            "runner_us": round(runner / count * 1e6, 1)}  # fmt: skip
 
 
 def latency(bench: Bench, args: argparse.Namespace) -> dict[str, Any]:
@@ -166,7 +168,7 @@ def soak(bench: Bench, args: argparse.Namespace) -> dict[str, Any]:
             series = []
             begun, events = time.monotonic(), live_bounded.log(int(args.rate * args.seconds * 2), args.keys[0])
             for turn in range(int(args.seconds)):
-                bench.broker.send(topic, [event for event, _ in zip(events, range(int(args.rate)))])
+                bench.broker.send(topic, itertools.islice(events, int(args.rate)))
                 time.sleep(max(0.0, begun + turn + 1 - time.monotonic()))
                 if turn % 5 == 4:
                     worker, runner = sum(map(_rss, pool.workers())), sum(map(_rss, job.prism()))
@@ -218,7 +220,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--events", type=int, default=400_000, help="records of the log (%(default)s)")
     parser.add_argument("--seconds", type=float, help="pace: 20 at most a variant; latency: 60; soak: 600")
     parser.add_argument("--rate", type=float, help="events a second: latency 50, soak 300")
-    parser.add_argument("--shards", type=int, default=16, help="pace: engine keys of the sharded turn, 0: none (16)")
+    parser.add_argument("--shards", type=int, default=16, help="pace: engine keys of the sharded variant (16)")
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS),
+                        help="pace: a bare counter; single: events not grouped by key at the source; cells; sharded")
     parser.add_argument("--turns", type=int, default=5, help="recovery: kills (5)")
     parser.add_argument("--figures", type=Path, default=FIGURES, help="the file to keep the figures in")
     args = parser.parse_args(argv)
@@ -240,7 +244,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             finally:
                 bench.broker.reap()
     command = " ".join(["python -m benchmarks.live", *(sys.argv[1:] if argv is None else argv)])
-    known[args.what] = {"command": command, "machine": measure.machine(), "figures": found}
+    commands = [command]
+    if args.what == "pace" and args.what in known:  # what was not measured now stays
+        name = itemgetter("runner", "keys", "variant")
+        now = set(map(name, found))
+        found = [row for row in known["pace"]["figures"] if name(row) not in now] + found
+        commands = [*known["pace"]["commands"], command]
+    known[args.what] = {"commands": commands, "machine": measure.machine(), "figures": found}
     args.figures.parent.mkdir(parents=True, exist_ok=True)
     args.figures.write_text(json.dumps(known, indent=1) + "\n")
     print(json.dumps(found, indent=1) if args.what != "soak" else json.dumps({**found, "series": len(found["series"])}))

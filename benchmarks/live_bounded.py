@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,28 +32,25 @@ def log(count: int, keys: int, features: int = 10) -> Iterator[tuple[str, str]]:
         step += 1
 
 
-def pace(keys: int, events: int, shards: int, folder: Path) -> list[dict[str, Any]]:
-    """The bounded job over a file, in turns: with a counter, with cells, with sharded cells; the least of two each."""
+def pace(keys: int, events: int, variants: Sequence[str], shards: int, folder: Path) -> list[dict[str, Any]]:
+    """The bounded job over a file, variants in turns; the least of two each, less the cost of a run over two events."""
     path, none, out = folder / f"{keys}.jsonl", folder / "none.jsonl", folder / "bounded"
     path.write_text("".join(value + "\n" for _, value in log(events, keys)))
     none.write_text("".join(value + "\n" for _, value in log(2, 1)))
-    variants: list[tuple[str, Any, list[str]]] = [
-        ("counter", stream_operator.CountFn, []), ("cells", learn.LearnPerKeyFn, [])]
-    variants += [("cells", learn.LearnPerKeyFn, ["--shards", str(shards)])] if shards else []
-    taken: list[list[tuple[float, float]]] = [[] for _ in variants]
+    taken: dict[str, list[tuple[float, float]]] = {variant: [] for variant in variants}
     for _ in range(2):
-        for costs, (_, fn, more) in zip(taken, variants, strict=True):
+        for variant, costs in taken.items():
+            fn = stream_operator.CountFn if variant == "counter" else learn.LearnPerKeyFn
+            more = ["--shards", str(shards)] if variant == "sharded" else []
             whole = stream_operator.cost(["--input", str(path), *more], out, fn)
             fixed = stream_operator.cost(["--input", str(none), *more], out, fn)
             costs.append((whole[0] - fixed[0], whole[1] - fixed[1]))
     rows = []
-    for costs, (variant, _, more) in zip(taken, variants, strict=True):
+    for variant, costs in taken.items():
         cpu, wall = min(costs)
-        rows.append({
-            "runner": "FnApiRunner, file", "keys": keys, "variant": variant, "shards": shards if more else None,
-            "records": events, "per_second": round(events / wall), "worker_us": round(cpu / events * 1e6, 1),
-            "runner_us": None,
-        })  # fmt: skip
+        rows.append({"runner": "FnApiRunner, file", "keys": keys, "variant": variant, "records": events,
+                     "per_second": round(events / wall), "worker_us": round(cpu / events * 1e6, 1),
+                     "runner_us": None})  # fmt: skip
         print(json.dumps(rows[-1]), flush=True)
     return rows
 

@@ -19,20 +19,25 @@ def draw(figures: dict[str, Any], folder: Path) -> None:
 
 
 def _pace(rows: list[dict[str, Any]], path: Path) -> None:
+    """CPU, which a busy machine blurs less than the pace itself: the workers' part, and the runner's on top."""
     from matplotlib import pyplot
 
     runners = list(dict.fromkeys(row["runner"] for row in rows))
-    figure, axes = pyplot.subplots(1, len(runners), figsize=(9.0, 3.4), sharey=True, squeeze=False)
+    variants = list(dict.fromkeys(row["variant"] for row in rows))
+    figure, axes = pyplot.subplots(1, len(runners), figsize=(9.0, 3.4), squeeze=False)
     for axis, runner in zip(axes[0], runners):
-        lines: dict[str, list[tuple[int, int]]] = {}
-        for row in rows:
-            if row["runner"] == runner:
-                name = f"cells, {row['shards']} shards" if row["shards"] else row["variant"]
-                lines.setdefault(name, []).append((row["keys"], row["per_second"]))
-        for name, points in lines.items():
-            axis.plot(*zip(*sorted(points)), marker="o", label=name)
-        axis.set(title=runner, xscale="log", yscale="log", xlabel="keys")
-    axes[0][0].set_ylabel("records a second")
+        own = [row for row in rows if row["runner"] == runner]
+        keys = sorted({row["keys"] for row in own})
+        for row in own:
+            variant = variants.index(row["variant"])
+            place = keys.index(row["keys"]) + (variant - (len(variants) - 1) / 2) / (len(variants) + 1)
+            width, colour = 0.9 / (len(variants) + 1), f"C{variant}"
+            axis.bar(place, row["worker_us"], width, color=colour)
+            axis.bar(place, row["runner_us"] or 0.0, width, bottom=row["worker_us"], color=colour, alpha=0.45)
+        axis.set(title=runner, xlabel="keys", xticks=range(len(keys)), xticklabels=[f"{number:,}" for number in keys])
+    for variant, name in enumerate(variants):
+        axes[0][-1].bar(0, 0, color=f"C{variant}", label=name)
+    axes[0][0].set_ylabel("CPU a record, us (pale: the runner's)")
     axes[0][-1].legend()
     _save(figure, path)
 

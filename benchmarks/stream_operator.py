@@ -1,34 +1,35 @@
-"""CPU of the whole operator against the same pipeline with a bare counter in its state: a ratio within one run.
+"""CPU of the whole operator against the same pipeline with less in its state: `python -m benchmarks operator`.
 
-    python -m benchmarks.stream_operator --events 20000 --features 100 --keys 100 --repeats 5
-    python -m benchmarks.stream_operator --flights nycflights13.csv.gz --repeats 2
-
-Both read the same JSON lines, parse and key them, and write the same two records an example; one holds a cell a key
-(model, open predictions, known ids), the other a number.
+All read the same JSON lines, parse and key them, and write the same two records an example; one holds a cell a key
+(model, open predictions, known ids), one a number, one a River model and the open features in a pickle.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import json
 import random
-import resource
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import apache_beam as beam
-from apache_beam.coders import VarIntCoder
+from apache_beam.coders import BytesCoder, VarIntCoder
 from apache_beam.transforms.userstate import ReadModifyWriteStateSpec
+from river import linear_model
 
 from beam_pipelines import learn, run, summary
+from benchmarks.measure import Contestant, Row, compare, needs
 from pa_river.stream import Event, Outcome, Output, Prediction
+
+
+#: Events of one run, labels included.
+EVENTS = 20_000
 
 
 class CountFn(beam.DoFn):
@@ -84,34 +85,65 @@ def cost(given: list[str], folder: Path, fn: Any) -> tuple[float, float]:
         return time.process_time() - begun, time.perf_counter() - at
 
 
-def main() -> None:
-    """Interleave the two, so that the machine's drift hits both alike; take the least of each."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in (("events", 20_000), ("features", 100), ("keys", 100), ("repeats", 5)):
-        parser.add_argument(f"--{name}", type=int, default=default)
-    parser.add_argument("--flights", metavar="FILE", help="the flights of this file instead of made events")
-    args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        path, out = Path(folder, "events.jsonl"), Path(folder, "out")
-        if args.flights:
-            given, about = ["--job", "flights", "--input", args.flights], {"flights": Path(args.flights).name}
-        else:
-            write(path, args.events, args.features, args.keys)
-            given, about = ["--input", str(path)], {"features": args.features, "keys": args.keys}
-        ours, bare = [], []
-        for _ in range(args.repeats):
-            bare.append(cost(given, out, CountFn)[0])
-            ours.append(cost(given, out, learn.LearnPerKeyFn)[0])
-        events = sum(1 for tag in (Prediction.tag, Outcome.tag) for _ in open(out / f"{tag}.jsonl"))
-    print(json.dumps({
-        **about,
-        "events": events,
-        "us_per_event": round(min(ours) / events * 1e6, 1),
-        "bare_us_per_event": round(min(bare) / events * 1e6, 1),
-        "vs_counter": round(min(ours) / min(bare), 2),
-        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-    }))  # fmt: skip
+class RiverFn(beam.DoFn):
+    """What one would write with River alone: a PAClassifier and the open features, cloudpickled into the state."""
+
+    MODEL = ReadModifyWriteStateSpec("model", BytesCoder())
+
+    def __init__(self, spec: Any, bounded: bool, placing: Any):
+        self._placing = placing
+
+    def process(self, element: Any, held: Any = beam.DoFn.StateParam(MODEL)) -> Iterator[Any]:
+        import cloudpickle  # type: ignore[import-untyped]
+
+        _, batch = element
+        data = held.read()
+        model, waiting, number = cloudpickle.loads(data) if data else (linear_model.PAClassifier(C=1.0, mode=1), {}, 0)
+        lines: dict[str, list[tuple[bytes, bytes]]] = {}
+        for position, event in batch:
+            number += 1
+            if event.y is None:
+                waiting[event.id] = event.x, model.predict_one(event.x)
+            elif event.id in waiting:
+                x, _ = waiting.pop(event.id)
+                model.learn_one(x, event.y)
+            output = record(event, number)
+            lines.setdefault(output.tag, []).append(self._placing(position, 0, output))
+        held.write(cloudpickle.dumps((model, waiting, number)))
+        for tag, placed in lines.items():
+            yield beam.pvalue.TaggedOutput(tag, placed)
 
 
-if __name__ == "__main__":
-    main()
+def contestants(given: list[str], folder: Path, events: int) -> dict[str, Contestant | str]:
+    """Return the operator and what it is held against, over the same input."""
+    def pipeline(fn: Any) -> Contestant:
+        def prepare() -> Callable[[], int]:
+            def run_it() -> int:
+                cost(given, folder / "out", fn)
+                return events
+            return run_it
+        return prepare
+
+    return {"ours": pipeline(learn.LearnPerKeyFn), "counter": pipeline(CountFn),
+            "river, cloudpickle": needs("cloudpickle", lambda: pipeline(RiverFn))}
+
+
+def operator(turns: int) -> list[Row]:
+    """CPU an event of a whole run; `ours over the counter` is what a cell costs, a bare counter being 1."""
+    rows = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for features, keys in ((100, 1), (100, 100), (10, 2_000)):
+            write(folder / "events.jsonl", EVENTS, features, keys)
+            what, given = f"operator, {features} features, {keys} keys", ["--input", str(folder / "events.jsonl")]
+            rows.append(compare(what, "ours", contestants(given, folder, EVENTS), turns))
+        given = ["--job", "flights"]
+        cost(given, folder / "out", CountFn)
+        events = sum(1 for tag in (Prediction.tag, Outcome.tag) for _ in open(folder / "out" / f"{tag}.jsonl"))
+        rows.append(compare("operator, a month of flights", "ours", contestants(given, folder, events), turns))
+    for row in rows:
+        row.figures["ours over the counter"] = 1.0 / row.ratios["counter"]
+    return rows
+
+
+BENCHMARKS = {"operator": operator}

@@ -56,9 +56,9 @@ def _moa(stream: list[tuple[Any, Any]], width: int) -> Contestant | str:
     if shutil.which("java") is None:
         return "capymoa needs a Java machine, and there is none"
     try:
-        from capymoa.classifier import PassiveAggressiveClassifier  # type: ignore[import-not-found,import-untyped]
-        from capymoa.core import LabeledInstance  # type: ignore[import-not-found,import-untyped]
-        from capymoa.stream import Schema  # type: ignore[import-not-found,import-untyped]
+        from capymoa.classifier import PassiveAggressiveClassifier
+        from capymoa.core import LabeledInstance
+        from capymoa.stream import Schema
     except Exception as error:  # its Java half may fail in any way
         return f"capymoa does not start: {type(error).__name__}"
     schema = Schema.from_custom(

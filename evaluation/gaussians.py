@@ -108,7 +108,7 @@ def effect_of_c(data: Path) -> Result:
     for variant in ("PA-I", "PA-II"):
         for flip in flips[1:]:
             curve = swept[variant, flip]
-            small, large = float(curve[logs <= -4].min()), float(curve[logs >= 0].mean())
+            small, large = float(curve[logs <= -4].min()), float(curve[logs >= 0].min())
             rows.append(Row(f"{variant}, p = {flip}: best error at ln C <= -4 below that at ln C >= 0",
                             "small C limits the harm, large C degrades",
                             f"{100 * small:.1f} % against {100 * large:.1f} %", small < large))

@@ -103,13 +103,14 @@ def _how(args: argparse.Namespace) -> str:
 
 _HOW = (
     "Protocol: features in [0, 1], 4:1 split, 75 % of the training part as history, RBF exp(-|x - z|^2 / d), lam and "
-    "theta (and C of MID-SVM) from the paper's grids by accuracy in {folds}-fold cross-validation on the history, on at "
-    "most {tuned:,} of its instances; {partitions} random partitions; sets of more than {rows:,} rows cut to that many. Up to {changes} "
-    "varying instances are added and then deleted in the same order, one or five a change. Every method makes the same "
-    "changes; retraining starts, for the warm one, from the exact multipliers before the change, keeps all kernel "
-    "values, stops at a residual of {tolerance:g} or after {epochs} sweeps, and takes an even sample of the changes "
-    "where all would need more than {seconds:g} s. Thread CPU time, one BLAS thread, methods interleaved in blocks of "
-    "{block} changes; a time includes the kernel values of what comes."
+    "theta (and C of MID-SVM) from the paper's grids by accuracy in {folds}-fold cross-validation on the history, on "
+    "at most {tuned:,} of its instances; {partitions} random partitions, or as many as the table says; sets of more "
+    "than {rows:,} rows cut to that many. Up to {changes} varying instances are added and then deleted in the same "
+    "order, one or five a change. Every method makes the same changes; retraining starts, for the warm one, from the "
+    "exact multipliers before the change, keeps all kernel values, stops at a residual of {tolerance:g} or after "
+    "{epochs} sweeps, and takes an even sample of the changes where all would need more than {seconds:g} s. Thread "
+    "CPU time, one BLAS thread, methods interleaved in blocks of {block} changes; a time includes the kernel values "
+    "of what comes."
 )
 
 

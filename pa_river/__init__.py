@@ -33,6 +33,6 @@ __all__ = [
     "CertifiedMultiLabelClassifier", "CertifiedRegressor", "Kernel", "Linear", "MIRAClassifier",
     "MulticlassPerceptron", "NATIVE", "ODMClassifier", "PA", "PA1", "PA2", "PAClassifier", "PACostSensitive",
     "PAJoint", "PAMulticlass", "PAMultilabel", "PARegressor", "PASequence", "PAUniclass", "Polynomial", "RBF",
-    "SCWClassifier", "SCWMulticlass", "ScaledPA", "ScaledPAClassifier", "ScaledPARegressor", "Sentences", "StateError",
-    "StepRule", "__version__", "dumps", "loads", "merge",
+    "SCWClassifier", "SCWMulticlass", "ScaledPA", "ScaledPAClassifier", "ScaledPARegressor", "Sentences",
+    "StateError", "StepRule", "__version__", "dumps", "loads", "merge",
 ]

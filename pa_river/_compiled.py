@@ -26,7 +26,8 @@ T = TypeVar("T")
 
 def linear_store(learn_intercept: bool) -> LinearStore:
     """Return an empty store of one weight a name; the compiled one where there is a core."""
-    return _STORE(learn_intercept)
+    store: LinearStore = _STORE(learn_intercept)
+    return store
 
 
 def single(
@@ -45,14 +46,15 @@ def multi(
 
 def restored_rows(learn_intercept: bool, values: dict[str, Any]) -> RowStore:
     """Return a store of one weight vector a slot with this state; see `restored_store`."""
-    store = _ROWS(learn_intercept)
+    store: RowStore = _ROWS(learn_intercept)
     store.set_state(values)
     return store
 
 
 def scaled_store(learn_intercept: bool) -> ScaledStore:
     """Return an empty store of one weight and one spread a name; the compiled one where there is a core."""
-    return _SCALED(learn_intercept)
+    store: ScaledStore = _SCALED(learn_intercept)
+    return store
 
 
 def restored_scaled(learn_intercept: bool, values: dict[str, Any]) -> ScaledStore:
@@ -77,7 +79,6 @@ def on_reference(model: T) -> T:
     compiled = model._store  # type: ignore[attr-defined]
     if hasattr(compiled, "interpreted"):
         compiled.interpreted = True
-        return model
     for core, plain in ((_STORE, LinearStore), (_ROWS, RowStore), (_SCALED, ScaledStore)):
         if type(compiled) is core and core is not plain:
             store = plain(bool(compiled._extra))

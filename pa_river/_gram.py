@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pa_river._block import AgainstMany, Block, with_room
+from pa_river._row import Row
 from pa_river.kernels import Array, Kernel
 from pa_river.terms import Features, Name
 
@@ -32,10 +34,16 @@ class DenseRows:
 
     def fits(self, records: Sequence[Features]) -> bool:
         """Whether every record has a place for each of its names."""
-        return all(name in self._columns for record in records for name in record)
+        return all(
+            isinstance(record, Row) and record.names == self.names or all(name in self._columns for name in record)
+            for record in records
+        )
 
     def append(self, record: Features) -> None:
         """Add a record that fits."""
+        if isinstance(record, Row) and record.names == self.names:
+            self.take(record.array)
+            return
         self._room = with_room(self._room, self._count + 1)
         self._room[self._count, [self._columns[name] for name in record]] = list(record.values())
         self._count += 1
@@ -72,9 +80,14 @@ class Batch:
         row = None if self._matrix is None else self.row(phi)
         return None if self._matrix is None or row is None else self._matrix[row]
 
-    def scores(self, row: int) -> Array:
-        """Return the scores of a row in all slots."""
-        found: Array = self._scores[row]
+    def square(self, phi: Features) -> float:
+        """Return k of phi with itself where it is a row of a dense batch; else infinity."""
+        row = None if self._matrix is None else self._rows.get(id(phi))
+        return math.inf if row is None else float(self._near[row, row])
+
+    def scores(self, row: int, slots: int) -> list[float]:
+        """Return the scores of a row in the first `slots` slots, or as many as there are."""
+        found: list[float] = self._scores[row, :slots].tolist()
         return found
 
     def move(self, phi: Features, coefficients: Array, keep: float) -> None:

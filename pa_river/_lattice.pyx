@@ -48,6 +48,7 @@ cdef class Decoder:
         self.move = &view[0, 0]
         self.past_emit = self.past_move = NULL
         if past is not None:
+            assert past.emit.shape == now.emit.shape, "the sums lie beside the weights"
             view = past.emit
             self.past_emit = &view[0, 0]
             view = past.move

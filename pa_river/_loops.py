@@ -15,10 +15,14 @@ _LEAST_NORM, _LARGEST_NORM = 1e-140, 1e140
 
 def dot(weights: dict[Name, float], phi: Features) -> float:
     """Return sum of weight * value over the features of `phi`, in their order; an unseen name weighs 0."""
-    get = weights.get
     total = 0.0
-    for name, value in phi.items():
-        total += get(name, 0.0) * value
+    try:
+        for name, value in phi.items():
+            total += weights[name] * value
+    except KeyError:  # a name never seen: begin anew, by look-ups that a fifth slower take it for 0
+        get, total = weights.get, 0.0
+        for name, value in phi.items():
+            total += get(name, 0.0) * value
     return total
 
 

@@ -69,6 +69,13 @@ class Averaged(base.Wrapper, base.Estimator):
         self._sums: Any = _compiled.on_reference(model.clone())._store
         self._start = model.version
 
+    def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Any:
+        """Return a fresh one with the same parameters, or with all that was learned too; see River's `Base.clone`."""
+        twin = super().clone(new_params, include_attributes)
+        if include_attributes and "model" not in (new_params or {}):  # a parameter for River, which makes it anew
+            twin.model = copy.deepcopy(self.model)
+        return twin
+
     @property
     def _wrapped_model(self) -> Any:
         return self.model

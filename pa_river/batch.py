@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pa_river import _validate
+from pa_river._row import Row
 from pa_river.features import name_of, features, short
 from pa_river.terms import Features, Name
 
@@ -31,15 +32,16 @@ class Table(list[Features]):
         return part
 
 
-def rows(X: Any) -> Table:
+def rows(X: Any, lazy: bool = False) -> Table:
     """Return the rows of X as checked features; `ValueError` that names row and column.
 
     A table of plain numbers is checked whole, at the speed of C, and only what is not 0 gets into the records; the
-    rest goes record by record through `features`.
+    rest goes record by record through `features`. `lazy`: who asks reads few of the rows of a dense table, which then
+    are views of it.
     """
     dense = _dense(X)
     if dense is not None:
-        return _from_dense(*dense)
+        return _from_dense(*dense, lazy)
     if hasattr(X, "tocsr") and _plain(X.dtype):
         return _from_sparse(X)
     return Table(numbered(_records(X), features))
@@ -132,7 +134,7 @@ def _plain(dtype: Any) -> bool:
     return isinstance(dtype, np.dtype) and dtype.kind in "fiub" and dtype.itemsize <= 8
 
 
-def _from_dense(matrix: npt.NDArray[np.float64], names: Sequence[Name]) -> Table:
+def _from_dense(matrix: npt.NDArray[np.float64], names: Sequence[Name], lazy: bool) -> Table:
     result = Table()
     for begin in range(0, len(matrix), _STRIP):
         strip = matrix[begin:begin + _STRIP]
@@ -140,6 +142,9 @@ def _from_dense(matrix: npt.NDArray[np.float64], names: Sequence[Name]) -> Table
         if not finite.all():
             row, column = np.argwhere(~finite)[0].tolist()
             raise _not_finite(begin + row, names[column], strip[row, column])
+        if lazy:
+            result += [Row(row, names) for row in strip]
+            continue
         kept = strip != 0.0
         if kept.all():
             result += [dict(zip(names, row)) for row in strip.tolist()]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from river import base
 
@@ -31,6 +32,18 @@ class Bound(NamedTuple):
     of: str
     value: float
     limit: float
+
+
+#: The rule that a theorem is about, and its C; the name is empty for a rule of the user's own, of which none tells.
+Law: TypeAlias = tuple[str, float]
+LAWS = ("", "PA", "PA1", "PA2")
+
+
+def law(rule: steps.StepRule | None) -> Law:
+    """Return which theorem holds for a rule."""
+    rule = rule or steps.DEFAULT
+    known = type(rule) in (steps.PA, steps.PA1, steps.PA2)
+    return (type(rule).__name__, getattr(rule, "C", 0.0)) if known else ("", 0.0)
 
 
 class Sums(NamedTuple):
@@ -99,8 +112,16 @@ class Certified(base.Wrapper, base.Estimator):
         self._u = comparator(model, u)
         self._square = 0.0 if self._u is None else self._u.square
         self._sums = Sums()
-        self._plain = True  # every weight was 1
+        self._plain = True  # every weight was 1, and the rule always the same
+        self._law: Law | None = None  # the rule of the first example
         self._rounds = 0
+
+    def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Any:
+        """Return a fresh one with the same parameters, or with all that was learned too; see River's `Base.clone`."""
+        twin = super().clone(new_params, include_attributes)
+        if include_attributes and "model" not in (new_params or {}):  # a parameter for River, which makes it anew
+            twin.model = copy.deepcopy(self.model)
+        return twin
 
     @property
     def _wrapped_model(self) -> Any:
@@ -138,6 +159,7 @@ class Certified(base.Wrapper, base.Estimator):
     def bound(self) -> Bound | None:
         """Return the theorem of the model's rule; None without a comparator and where none applies.
 
+        None also where the rule was changed on the way, and for one of the user's own.
         PA: the sum of squared losses, if the comparator never loses; PA-I: the rounds with a loss of at least 1, among
         them every mistake; PA-II: the sum of squared losses. Only while every example weighs 1. With one prototype a
         label, the comparator's losses are those on the constraints that the model broke, which is all that the proofs
@@ -146,15 +168,17 @@ class Certified(base.Wrapper, base.Estimator):
         """
         if self._u is None or not self._plain:
             return None
-        sums, square, rule = self._sums, self._square, self.model.rule or steps.DEFAULT
+        sums, square, (rule, C) = self._sums, self._square, self._law or law(self.model.rule)
         longest = sums.longest * sums.longest
-        if isinstance(rule, steps.PA1):
-            limit = max(longest, 1.0 / rule.C) * (square + 2.0 * rule.C * sums.losses_of_u)
+        if rule == "PA1":
+            limit = max(longest, 1.0 / C) * (square + 2.0 * C * sums.losses_of_u)
             return Bound("large_losses", sums.large, limit)
-        if isinstance(rule, steps.PA2):
-            limit = (longest + 0.5 / rule.C) * (square + 2.0 * rule.C * sums.squares_of_u)
+        if rule == "PA2":
+            limit = (longest + 0.5 / C) * (square + 2.0 * C * sums.squares_of_u)
             return Bound("square_loss", sums.squares, limit)
-        return Bound("square_loss", sums.squares, square * longest) if sums.losses_of_u == 0.0 else None
+        if rule == "PA" and sums.losses_of_u == 0.0:
+            return Bound("square_loss", sums.squares, square * longest)
+        return None
 
     def predict_one(self, x: Any, **kwargs: Any) -> Any:
         """Return the model's prediction for x. Never changes anything."""
@@ -176,10 +200,11 @@ class Certified(base.Wrapper, base.Estimator):
         if self._supervised:
             y = model._normalise_y(y)
         scores = model._scores(phi) if self._supervised else model._store.distance(phi)
-        sums = self._after(phi, y, w, scores)
+        sums, now = self._after(phi, y, w, scores), law(model.rule)
         answer = model.step(x, y, w, **kwargs) if self._supervised else model.step(x, w=w, **kwargs)
         if w:
-            self._sums, self._rounds, self._plain = sums, self._rounds + 1, self._plain and w == 1.0
+            self._sums, self._rounds, self._law = sums, self._rounds + 1, self._law or now
+            self._plain = self._plain and w == 1.0 and now == self._law
         return answer
 
     def _after(self, phi: Features, y: Any, w: float, scores: Any) -> Sums:
@@ -224,12 +249,18 @@ class Certified(base.Wrapper, base.Estimator):
         return max(0.0, margin - score)
 
     def _get_state(self) -> dict[str, Any]:
-        return {"sums": tuple(self._sums), "plain": self._plain, "rounds": self._rounds}
+        return {"sums": tuple(self._sums), "plain": self._plain, "rounds": self._rounds, "law": self._law}
 
     def _set_state(self, values: dict[str, Any]) -> None:
         self._sums = Sums(*map(state.finite_float, values["sums"]))
         self._plain = _validate.require_bool("Certified", "plain", values["plain"])
         self._rounds = _validate.require_count("Certified", "rounds", values["rounds"], least=0)
+        # states of before keep no rule: that of the model, which nothing says was another one
+        stored = values.get("law", law(self.model.rule) if self._rounds else None)
+        if stored is not None:
+            rule, C = stored
+            stored = _validate.require_choice("Certified", "law", rule, LAWS), state.finite_float(C)
+        self._law = stored
 
 
 @state.storable

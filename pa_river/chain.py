@@ -70,7 +70,10 @@ class Part:
             with np.errstate(over="ignore", invalid="ignore"):  # what leaves the floats is told below, in words
                 products = self.emit[features.rows]
                 products *= np.array(features.values, dtype=float)[:, None]
-                emit[features.filled] = np.add.reduceat(products, features.begins, axis=0)[:, :tags]
+                ends = [*features.begins[1:], len(products)]
+                for i, begin, end in zip(features.filled, features.begins, ends):
+                    # in the order of the features, as the compiled loops add them; `reduceat` has another
+                    emit[i] = np.add.reduce(products[begin:end], axis=0)[:tags]
             if not np.isfinite(emit).all():
                 raise ValueError("the score would not be finite; nothing was learned")
         return Lattice(emit, self.move[1:tags + 1, :tags], self.move[0, :tags])
@@ -243,7 +246,7 @@ class ChainStore:
         """Take over a state; `StateError` if it is not one."""
         rows, emit, move = _checked(values)
         self.rows, self.slots, self.numbering = rows, move.shape[1], object()
-        self.now = Part()
+        self.now, self.past = Part(), None if self.past is None else Part()
         self.reserve(self.slots, len(rows))
         self.now.emit[:len(emit), :self.slots], self.now.move[:len(move), :self.slots] = emit, move
 
@@ -253,8 +256,9 @@ class ChainStore:
         places = [self.rows.setdefault(name, len(self.rows)) for name in rows]  # their own order, in older states
         slots = move.shape[1]
         self.slots = max(self.slots, slots)
-        self.past = Part()
         self.reserve(self.slots, len(self.rows))
+        self.past = Part()
+        self.past.grow(*self.now.emit.shape)  # both parts always have the same shape
         self.past.emit[places, :slots], self.past.move[:len(move), :slots] = emit, move
 
     def _parts(self) -> list[Part]:

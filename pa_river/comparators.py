@@ -7,7 +7,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from pa_river.features import features
+from pa_river import _validate
+from pa_river.features import features, short
 from pa_river.kernels import Kernel
 from pa_river.learner import ScoreLearner
 from pa_river.prototypes import PALabelLearner
@@ -77,15 +78,25 @@ def comparator(model: Any, u: Any) -> Comparator | None:
     if isinstance(model, PAUniclass) and model.max_radius is not None:
         radius, parts = _radius(model.max_radius, parts[0])
     extra = isinstance(model, (ScoreLearner, PALabelLearner)) and model.learn_intercept
-    result: Comparator
-    if model.kernel is not None:
-        result = KernelComparator(model.kernel, 1.0 if extra else 0.0, [_expansion(part) for part in parts])
-    else:
-        result = LinearComparator([_weights(part, extra) for part in parts])
+    try:
+        result = _built(model, extra, parts)
+    except OverflowError:  # a partial sum of squares
+        raise ValueError(_TOO_LONG) from None
     if radius is not None:
         result.square += radius * radius
         result.lift = math.sqrt((model.max_radius - radius) * (model.max_radius + radius))
+    if not math.isfinite(result.square):
+        raise ValueError(_TOO_LONG)
     return result
+
+
+_TOO_LONG = "Certified(u=...): the squared length of the comparator is beyond float range"
+
+
+def _built(model: Any, extra: bool, parts: list[Any]) -> Comparator:
+    if model.kernel is not None:
+        return KernelComparator(model.kernel, 1.0 if extra else 0.0, [_expansion(part) for part in parts])
+    return LinearComparator([_weights(part, extra) for part in parts])
 
 
 def _radius(largest: float, u: Any) -> tuple[float, list[Any]]:
@@ -93,9 +104,9 @@ def _radius(largest: float, u: Any) -> tuple[float, list[Any]]:
         radius, rest = u.get(None, largest), {name: value for name, value in u.items() if name is not None}
     else:  # an expansion has no place for one
         radius, rest = largest, u
-    if not (isinstance(radius, float) and 0.0 <= radius <= largest):
-        raise ValueError(f"Certified(u=...): the radius must be a float from 0 to {largest}, got {radius!r}")
-    return radius, [rest]
+    if not (_validate.is_number(radius) and 0.0 <= radius <= largest):
+        raise ValueError(f"Certified(u=...): the radius must be a number from 0 to {largest}, got {short(radius)}")
+    return float(radius), [rest]
 
 
 def _weights(u: Any, extra: bool) -> tuple[dict[Name, float], float]:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 import numbers
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from pa_river.terms import Features, Name
+
+# A sum of huge floats that meets a np.float32 overflows on the way to it, which only tells that the values are not
+# plain. Where warnings are errors, `features` catches it.
+warnings.filterwarnings("ignore", "overflow encountered in cast", RuntimeWarning, r"pa_river\.features")
 
 
 def features(x: Mapping[Any, Any]) -> Features:
@@ -39,11 +44,14 @@ def features(x: Mapping[Any, Any]) -> Features:
         try:
             "".join(x)
             total = sum(x.values(), 0.0)
-        except (TypeError, OverflowError):
+        except (TypeError, OverflowError, RuntimeWarning):
             return canonical(x)
         if type(total) is float and total - total == 0.0:
             return x
     return canonical(x)
+
+
+_FLOATS = {float, np.float64}
 
 
 def canonical(x: Mapping[Any, Any]) -> dict[Name, float]:
@@ -52,10 +60,13 @@ def canonical(x: Mapping[Any, Any]) -> dict[Name, float]:
         raise ValueError(f"features must be a mapping of names to numbers, got {type(x).__name__}")
     clean: dict[Name, float] = {}
     for raw, value in x.items():
-        name = name_of(raw)
+        kind = type(raw)
+        name = raw if kind is str or kind is int else name_of(raw)
         if value is None:
             continue
-        if isinstance(value, str):
+        if type(value) in _FLOATS and math.isfinite(value):  # nearly every value that comes here from numpy
+            number = float(value)
+        elif isinstance(value, str):
             name, number = _indicator(name, str(value)), 1.0
         else:
             number = _number(name, value)
@@ -83,11 +94,15 @@ def _indicator(name: Name, value: str) -> str:
 
 
 def _number(name: Name, value: Any) -> float:
-    if isinstance(value, np.generic):
+    if isinstance(value, np.generic) and not isinstance(value, float):  # np.float64 is a float
         value = value.item()
     try:
+        if isinstance(value, (float, int)):  # nearly always; asking numbers.Number takes several times as long
+            number = float(value)
+            if math.isfinite(number):
+                return number
         # Decimal is a Number but no Real: a number all the same, where a database driver filled the record.
-        if isinstance(value, numbers.Number) and not isinstance(value, complex):
+        elif isinstance(value, numbers.Number) and not isinstance(value, complex):
             number = float(value)  # type: ignore[arg-type]
             if math.isfinite(number):
                 return number

@@ -37,7 +37,7 @@ class Learner(abc.ABC, Generic[S]):
 
     def _inputs(self, X: Any) -> Iterable[Any]:
         """Return the rows of X as `_input` returns them; `ValueError` that names the row."""
-        return batch.rows(X)
+        return batch.rows(X, lazy=isinstance(self._store, SupportStore))
 
     @abc.abstractmethod
     def _scores(self, phi: Any) -> S:

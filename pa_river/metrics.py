@@ -108,4 +108,7 @@ class AveragePrecision(RankingMetric):
 
 
 def _score(value: Any) -> float:
-    return float(value.get(True, 0.0) if isinstance(value, Mapping) else value)
+    score = float(value.get(True, 0.0) if isinstance(value, Mapping) else value)
+    if math.isnan(score):  # before no other score and behind none, it would count as ranked right
+        raise ValueError("a score must not be NaN")
+    return score

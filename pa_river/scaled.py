@@ -34,8 +34,8 @@ class ScaledPA(learner.ScoreLearner):
     what is predicted uses the means and deviations so far; what is learned counts the example first. A feature that
     never varied is 0. A value of 0 is a value like any other, so `{"a": 1, "b": 0}` is not `{"a": 1}` here. x: feature
     name -> finite number. Raises `ValueError` naming a feature that is not finite, or so large that its variance would
-    not be, before anything moves. O(len(x)) time; four floats a name. Sources: Welford, Note on a Method for Calculating
-    Corrected Sums of Squares and Products, Technometrics 4, 1962; `PAClassifier`, `PARegressor`.
+    not be, before anything moves. O(len(x)) time; four floats a name. Sources: Welford, Note on a Method for
+    Calculating Corrected Sums of Squares and Products, Technometrics 4, 1962; `PAClassifier`, `PARegressor`.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from pa_river.terms import Features, Name
 class Spread(NamedTuple):
     """What is known of a feature's values: how many there were, their mean and their variance."""
 
-    count: float
+    seen: float
     mean: float
     variance: float
 
@@ -83,6 +83,8 @@ def scaled(phi: Features, spreads: Mapping[Name, Spread]) -> dict[Name, float]:
     result = {}
     for name, value in phi.items():
         spread = spreads.get(name)
-        known = spread is not None and spread.variance > 0.0
-        result[name] = (value - spread.mean) / math.sqrt(spread.variance) if known else 0.0  # type: ignore[union-attr]
+        if spread is not None and spread.variance > 0.0:
+            result[name] = (value - spread.mean) / math.sqrt(spread.variance)
+        else:
+            result[name] = 0.0
     return result

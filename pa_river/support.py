@@ -14,6 +14,7 @@ import numpy as np
 from pa_river import _gram, _loops, _validate, budget, state
 from pa_river._block import Block
 from pa_river._gram import Batch, DenseRows
+from pa_river._row import Row
 from pa_river.batch import Table
 from pa_river.kernels import Array, Kernel
 from pa_river.terms import Features, Name, Term
@@ -90,14 +91,13 @@ class SupportStore:
 
     def scores(self, phi: Features, slots: int) -> list[float]:
         """Return w . phi in the first `slots` slots; `ValueError` if one is not finite."""
-        with np.errstate(all="ignore"):
-            if self._batch is not None and (row := self._batch.row(phi)) is not None:
-                found = self._batch.scores(row)[:slots]
-            else:
-                found = (self.similarities(phi)[:, None] * self._table[:, :slots]).sum(axis=0)
-        scores: list[float] = found.tolist()
+        if self._batch is not None and (row := self._batch.row(phi)) is not None:
+            scores = self._batch.scores(row, slots)
+        else:
+            with np.errstate(all="ignore"):
+                scores = (self.similarities(phi)[:, None] * self._table[:, :slots]).sum(axis=0).tolist()
         _loops.finite(sum(scores))
-        return scores + [0.0] * (slots - len(scores))
+        return scores + [0.0] * (slots - len(scores)) if len(scores) < slots else scores
 
     @contextlib.contextmanager
     def batch(self, phis: Sequence[Features]) -> Iterator[None]:
@@ -105,10 +105,10 @@ class SupportStore:
 
         Only without a limit: where support vectors give way, each example is on its own.
         """
-        if self._limit.size == math.inf and len(self._vectors) >= _BLOCK_FROM:
+        if self._limit.size == math.inf:
             if isinstance(phis, Table) and phis.matrix is not None and (rows := self._dense_rows(phis.names)):
                 self._batch = _gram.dense(phis, phis.matrix, self._kernel, self._extra, rows, self._table)
-            else:
+            elif len(self._vectors) >= _BLOCK_FROM:
                 self._batch = _gram.sparse(phis, self._kernel, self._extra, self._mirror(), self._table)
         try:
             yield
@@ -224,6 +224,8 @@ class SupportStore:
         self._vectors, self._table, self.lost, self._block, self._dense = vectors, table, lost, None, None
 
     def _square(self, phi: Features) -> float:
+        if self._batch is not None and math.isfinite(square := self._batch.square(phi)):
+            return square
         return self._kernel(phi, phi) + self._extra
 
     def _put(self, phi: Features, row: Array, keep: float = 1.0) -> None:
@@ -250,8 +252,8 @@ class SupportStore:
 
     def _seat(self, phi: Features) -> None:
         row = None if self._batch is None or self._dense is None else self._batch.dense_row(phi)
-        own = {name: float(value) for name, value in phi.items() if value} if row is None else phi
-        square = self._square(own)
+        square = self._square(phi)
+        own = phi.kept() if isinstance(phi, Row) else {name: float(value) for name, value in phi.items() if value}
         self._vectors.append(own)
         self._squares.append(square)
         if row is not None and self._dense is not None:

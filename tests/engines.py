@@ -237,10 +237,10 @@ class Journaling:
             parts[0].end_of_bundle()
 
         def fire(watermark: float) -> None:
-            for key, (cell, wake, _) in cells.items():
+            for key, (cell, wake, save) in cells.items():
                 while wake.at is not None and wake.at <= watermark:
                     at, wake.at = wake.at, None
-                    under_way.extend(fn.woken(key, _Time(at), cell, wake))
+                    under_way.extend(fn.woken(key, _Time(at), cell, wake, save))
                     cell.end_of_bundle()
 
         for key in store.waiting():
@@ -250,7 +250,7 @@ class Journaling:
             size, arrives = self._cut(next(bundles))
             batches: dict[str, list[tuple[int, Event]]] = {}
             for event in self._log[at:at + size]:
-                batches.setdefault(event.key, []).append((event.seq or 0, event))
+                batches.setdefault(self._spec.engine_key(event.key), []).append((event.seq or 0, event))
             at += size
             for key, batch in batches.items():
                 handle(key, batch)

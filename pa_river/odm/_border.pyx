@@ -18,7 +18,7 @@ cdef enum:
     _LARGE = 1024  # order from which the base is in no near cache, and further right sides cost nothing
     _GATHERED = 16  # columns whose h the fold gathers at a time
 
-cdef double _WORN = 1e-11 / 2.2e-16
+cdef double _WORN = 1e-12 / 2.2e-16
 cdef int ONE = 1
 cdef double PLUS = 1.0
 cdef double MINUS = -1.0
@@ -37,7 +37,7 @@ cdef class Border:
 
     A column must be B0 h of this very B0, errors of B0 included: what differs enters the inverse times the cost, at
     most, and rounding makes a column differ by about eps times the cost with every fold. So it is made anew after as
-    many folds as keep the product below `_WORN`: at cost 1 never, at cost 1000 after each.
+    many folds as keep the product below `_WORN`: at cost 1 hardly ever, from cost 70 on after each.
     """
 
     def __init__(self, theta):

@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 #: Sweeps of end-point pivoting before a globalised Newton method takes over; one or two are usual.
 SWEEPS = 30
 
-#: Pivots between two looks at the accuracy of the factors, at least: each costs two passes over H.
+#: Pivots between two looks at the accuracy of the factors.
 CHECK_EVERY = 256
 
 
@@ -76,7 +76,7 @@ class Engine(abc.ABC):
         except (Lost, np.linalg.LinAlgError):
             self.problem.side[list(removed)] = GONE
             self.refit()
-        if self.pivots - self._checked >= max(CHECK_EVERY, self.problem.count // 4):
+        if self.pivots - self._checked >= self.patience():
             self._checked = self.pivots
             self._maintain()
         if release:
@@ -151,6 +151,10 @@ class Engine(abc.ABC):
         problem = self.problem
         corner = float(problem.H.diagonal()[: problem.count].max(initial=0.0))
         return 1e-13 + 4e-16 * float(np.abs(problem.alpha[: problem.count]).sum()) * corner
+
+    def patience(self) -> int:
+        """Return how many pivots may pass between two looks at the accuracy of the factors."""
+        return CHECK_EVERY
 
     def forget(self) -> None:
         """Give up what the engine holds beside the solution; another one takes the problem over."""

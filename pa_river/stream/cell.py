@@ -221,7 +221,7 @@ class Cell(CellState):
             return
         said = Prediction(self.key, id, event.time, prediction, score, version)
         w, segment, delay = event.w, event.segment, 0.0
-        waited = id is not None and id in self.early.entries
+        waited = id is not None and id in self.early
         if waited and id is not None:
             y, early_w, early_segment = self.early.content(id)
             delay = self.early.time(id) - event.time
@@ -256,13 +256,13 @@ class Cell(CellState):
         except ValueError as error:
             self.reject(event, "validate", str(error), out)
             return
-        if id in self.pending.entries:
+        if id in self.pending:
             self._answer(event, id, y, out)
         elif (seen := self.seen.get(id, self.clock)) is not None:
             self._again(event, id, seen, y, out)
         elif not kind.supervised:
             self.orphan("no_features", id, event.time, y, None, out)
-        elif id in self.early.entries:
+        elif id in self.early:
             self._repeated(event, id, self.early.content(id)[0] == y, out)
         else:
             try:
@@ -292,7 +292,7 @@ class Cell(CellState):
 
     def _is_known(self, event: Event, id: str, x: Any, y: Any, out: list[Output]) -> bool:
         """Deal with features whose id was seen before; False if they are new, or are what a label waits for."""
-        if id in self.pending.entries:
+        if id in self.pending:
             if self.pending.content(id)[0] != x:
                 self.reject(event, "validate", "id seen before with other features", out)
             elif y is None:
@@ -350,7 +350,7 @@ class Cell(CellState):
         self.reject(event, stage, f"{type(error).__name__}: {error}", out)
 
     def _is_over(self, buffer: Buffer) -> bool:
-        return len(buffer.entries) > self.settings.max_pending or buffer.bytes > self.settings.max_pending_bytes
+        return len(buffer) > self.settings.max_pending or buffer.bytes > self.settings.max_pending_bytes
 
 
 def _number_of(event: Event) -> tuple[str, int]:

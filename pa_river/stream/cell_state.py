@@ -73,17 +73,17 @@ class CellState:
 
     def is_unmoved(self) -> bool:
         """Whether what was handled left nothing."""
-        entries = len(self.pending.entries) + len(self.early.entries) + len(self.seen)
+        entries = len(self.pending) + len(self.early) + len(self.seen)
         if self.version or entries or self.marks or self.left is not None:
             return False
         return self.settings.max_rejected is None or not self.counts
 
-    def dumps(self) -> bytes | memoryview:
-        """The cell's bytes, b"" if nothing is left; a section that no event touched keeps its bytes."""
+    def dumps(self) -> list[bytes | memoryview]:
+        """The cell's bytes in pieces, none if nothing is left; a section that no event touched keeps its bytes."""
         if not self.live:
-            return self._data
+            return [self._data]
         if self.is_blank():
-            return b""
+            return []
         head = (self.clock, self.last, self.generation, self.version, self.parent, self.counts)
         self._put(sections.HEAD, pack(head if self.left is None else (*head, self.left)))
         self._put(sections.MODEL, self.model.encode() or b"")
@@ -95,7 +95,7 @@ class CellState:
             self._put(sections.WAITING, self.marks.encode_waiting())
         elif self.waiting is not None:
             self._put(sections.WAITING, self.waiting.encode())
-        return sections.join(self._sections)
+        return sections.pieces(self._sections)
 
     def snapshot(self, reason: str) -> Snapshot:
         """The model and the cell as a record.
@@ -220,8 +220,8 @@ class CellState:
 
     def flush(self, time: float, out: list[Output]) -> None:
         """Everything that waits leaves, in order of its event time."""
-        waiting = [(self.pending.time(id), 0, id) for id in self.pending.entries]
-        waiting += [(self.early.time(id), 1, id) for id in self.early.entries]
+        waiting = [(self.pending.time(id), 0, id) for id in self.pending.ids()]
+        waiting += [(self.early.time(id), 1, id) for id in self.early.ids()]
         for _, is_label, id in sorted(waiting, key=lambda entry: entry[:2]):
             (self.drop_label if is_label else self.drop_features)(id, time, out)
 
@@ -278,7 +278,7 @@ class CellState:
     def touch(self) -> None:
         """Open the sections that every event looks into; their entries stay bytes."""
         settings = self.settings
-        blob = {number: part.open() for number, part in self._sections.items() if number in _OPENED}
+        blob: dict[int, Any] = {number: part.open() for number, part in self._sections.items() if number in _OPENED}
         self.model = Served(settings.kind, blob.get(sections.MODEL))
         timed = settings.label_ttl is not None
         self.pending = Buffer(blob.get(sections.PENDING, b""), timed)
@@ -300,7 +300,7 @@ class CellState:
         self.clock, self.last, self.generation, self.version, self.parent, self.counts = head[:6]
         self.left = head[6] if len(head) == 7 else None
 
-    def _put(self, number: int, blob: bytes) -> None:
+    def _put(self, number: int, blob: bytes | memoryview) -> None:
         present = self._sections.get(number)
         if present is None or present.blob is not blob:  # an untouched section keeps its bytes and their checksum
             self._sections[number] = sections.section(blob)
@@ -323,7 +323,7 @@ def with_model(cell: bytes, model: bytes, *, version: int, parent: int) -> bytes
 def high_marks(cell: bytes) -> dict[str, int]:
     """The highest sequence number that a cell has handled of each source."""
     parts = sections.split(cell) if cell else {}
-    return highest(parts[sections.MARKS].open()) if sections.MARKS in parts else {}
+    return highest(bytes(parts[sections.MARKS].open())) if sections.MARKS in parts else {}
 
 
 def _head(parts: dict[int, Section]) -> tuple[Any, ...]:

@@ -83,10 +83,10 @@ def _rollback(cell: CellState, event: Event, out: list[Output]) -> str:
 def _forget(cell: CellState, event: Event, out: list[Output]) -> str:
     """Take one example out: of the model if it was learned, of what waits if it was not."""
     target = str(event.target)
-    if event.target is not None and target in cell.pending.entries:
+    if event.target is not None and target in cell.pending:
         cell.drop_features(target, cell.clock, out)
         return "dropped before it was learned"
-    if event.target is not None and target in cell.early.entries:
+    if event.target is not None and target in cell.early:
         cell.drop_label(target, cell.clock, out)
         return "dropped before it was learned"
     if not cell.settings.kind.forgets:
@@ -105,7 +105,7 @@ def _forget(cell: CellState, event: Event, out: list[Output]) -> str:
 
 def _is_repeated(cell: CellState, event: Event, id: str, out: list[Output]) -> bool:
     seen = cell.seen.get(id, cell.clock)
-    if seen is None and id not in cell.pending.entries and id not in cell.early.entries:
+    if seen is None and id not in cell.pending and id not in cell.early:
         return False
     if seen is not None and seen[0] == CONTROL and seen[2] == _digest(event):
         cell.count("duplicates")

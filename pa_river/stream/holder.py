@@ -241,8 +241,8 @@ class Holder:
 
     def dumps(self) -> bytes | None:
         """Everything as bytes; None if nothing is left, so that the engine can drop the key."""
-        rows: list[tuple[str, float, bytes | memoryview]]
-        rows = [(name, due, blob) for name, (due, blob) in self._asleep.items()]
+        rows: list[tuple[str, float, list[bytes | memoryview]]]
+        rows = [(name, due, [blob]) for name, (due, blob) in self._asleep.items()]
         rows += [(name, cell.deadline(), cell.dumps()) for name, cell in self._cells.items()]
         rows.sort(key=itemgetter(0))
         return sections.join_cells(rows, self._armed) if rows else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import importlib.util
 import json
 import math
 import re
@@ -45,7 +46,7 @@ def parse(
         if len(line) > MAX_LINE:
             raise ValueError(f"the line has more than {MAX_LINE} bytes")
         text = line.decode() if isinstance(line, bytes) else line
-        record = _decode(text)
+        record = _decoded(text)
         if text is line and not text.isascii():
             text.encode()  # a lone surrogate would fail much later, in the state
         if "\\u" in text and _SURROGATE.search(text):
@@ -247,10 +248,21 @@ def _seconds(value: Any) -> float:
     return _number("time", value)
 
 
+def _decoded(text: str) -> Any:
+    """What `json.loads` makes of a text, sooner where msgspec is installed; what that refuses, json judges in words."""
+    if _msgspec is not None:
+        try:
+            return _msgspec(text)
+        except (ValueError, RecursionError):
+            pass
+    return _decode(text)
+
+
 def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is not a JSON number")
 
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_msgspec = None if importlib.util.find_spec("msgspec") is None else importlib.import_module("msgspec").json.decode
 _decode = json.JSONDecoder(parse_constant=_refuse).decode
 _plain_text = json.JSONEncoder(ensure_ascii=False)

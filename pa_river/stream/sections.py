@@ -23,27 +23,32 @@ _CELL = struct.Struct("<dIQ")  # next deadline, bytes of the key, bytes of the c
 class Section(NamedTuple):
     """Bytes of one section as they came, with the checksum they came with; checked when they are opened."""
 
-    blob: bytes
+    blob: bytes | memoryview
     checksum: int
 
-    def open(self) -> bytes:
+    def open(self) -> bytes | memoryview:
         """The bytes; `StateError` if they are not what was written."""
         if zlib.crc32(self.blob) != self.checksum:
             raise StateError("a section of a cell was changed or damaged: its checksum does not fit")
         return self.blob
 
 
-def section(blob: bytes) -> Section:
+def section(blob: bytes | memoryview) -> Section:
     """Fresh bytes with their checksum."""
     return Section(blob, zlib.crc32(blob))
 
 
 def join(sections: dict[int, Section]) -> bytes:
     """A cell's bytes; sections in the order of their numbers, empty ones left out."""
+    return b"".join(pieces(sections))
+
+
+def pieces(sections: dict[int, Section]) -> list[bytes | memoryview]:
+    """What `join` joins: large sections are copied once, into what the engine gets."""
     present = [(number, part) for number, part in sorted(sections.items()) if part.blob]
     table = b"".join([_ROW.pack(number, len(part.blob), part.checksum) for number, part in present])
     header = _HEADER.pack(_CELL_MAGIC, _VERSION, len(present), zlib.crc32(table))
-    return b"".join([header, table, *[part.blob for _, part in present]])
+    return [header, table, *[part.blob for _, part in present]]
 
 
 def split(data: bytes | memoryview) -> dict[int, Section]:
@@ -59,22 +64,23 @@ def split(data: bytes | memoryview) -> dict[int, Section]:
     for number, length, crc in _ROW.iter_unpack(table):
         if number > WAITING or number in parts or length > len(view) - at:
             raise StateError(f"section {number} of a cell is unknown, doubled or longer than what is left")
-        parts[number] = Section(bytes(view[at:at + length]), crc)
+        part = view[at:at + length]
+        parts[number] = Section(part if number in (PENDING, EARLY) else bytes(part), crc)  # those two may be megabytes
         at += length
     if at != len(view):
         raise StateError(f"{len(view) - at} bytes too many after a cell's sections")
     return parts
 
 
-def join_cells(cells: Sequence[tuple[str, float, bytes | memoryview]], armed: float) -> bytes:
-    """The directory of an engine key: (key, next deadline or inf, cell bytes) each, and the armed timer or inf."""
+def join_cells(cells: Sequence[tuple[str, float, Sequence[bytes | memoryview]]], armed: float) -> bytes:
+    """The directory of an engine key: (key, next deadline or inf, pieces of the cell) each; the armed timer or inf."""
     keys = [key.encode() for key, _, _ in cells]
-    rows = b"".join([_CELL.pack(due, len(key), len(blob)) for (_, due, blob), key in zip(cells, keys)])
+    rows = b"".join([_CELL.pack(due, len(key), sum(map(len, parts))) for (_, due, parts), key in zip(cells, keys)])
     table = b"".join([rows, *keys])
     size = sum(map(len, keys))
     plain = _HOLDER.pack(_HOLDER_MAGIC, _VERSION, 0, len(cells), size, armed, 0)
     header = plain[:-4] + struct.pack("<I", zlib.crc32(table, zlib.crc32(plain)))
-    return b"".join([header, table, *[blob for _, _, blob in cells]])
+    return b"".join([header, table, *[piece for _, _, parts in cells for piece in parts]])
 
 
 def split_cells(data: bytes) -> tuple[list[tuple[str, float, memoryview]], float]:

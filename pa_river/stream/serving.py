@@ -63,7 +63,7 @@ class Served:
     """One key's model: bytes until it is used, live then, and again as it was if a call on it fails.
 
     Our own learners change nothing when they predict or raise. Any other model is rebuilt from its last encoded state
-    and the calls since (measured: cheaper an event than a copy of its transformers, see docs/decisions/0004). Those are
+    and the calls since (measured: cheaper an event than a copy of its transformers, see docs/decisions/0003). Those are
     predictions, too: River's StandardScaler, for one, remembers the names it was asked about.
     """
 
@@ -263,24 +263,16 @@ def _loss(model: Any, supervised: bool) -> Callable[[Any, Any], float | None]:
         return _no_loss
     if isinstance(last, base.Regressor):
         return _absolute
-    cost = getattr(last, "cost", None)
-    if isinstance(last, base.Classifier) and (isinstance(cost, Mapping) or callable(cost)):
-        return functools.partial(_priced, cost)
-    return _share
+    return functools.partial(_priced, last) if hasattr(last, "cost_one") else _share
 
 
 def _no_loss(y: Any, prediction: Any) -> float | None:
     return None
 
 
-def _priced(cost: Any, y: Any, prediction: Any) -> float | None:
-    """A mapping {y: {prediction: cost}} or a function of both; None where it has no entry, or nothing was predicted."""
-    if y == prediction:
-        return 0.0
-    if prediction is None:  # untrained: no cost function has to know it
-        return None
-    value = cost(y, prediction) if callable(cost) else cost.get(y, {}).get(prediction)
-    return None if value is None else _finite(float(value))
+def _priced(model: Any, y: Any, prediction: Any) -> float | None:
+    """What the model's own costs say; None where nothing was predicted, which no cost has to know."""
+    return None if prediction is None else float(model.cost_one(y, prediction))
 
 
 def _absolute(y: float, prediction: float) -> float:

@@ -110,6 +110,17 @@ def test_a_publisher_that_was_taken_over_can_send_nothing_more(broker, topic, tm
     assert sorted(name for name, _ in broker.read(f"{topic}.predictions")) == names(range(15))
 
 
+def test_a_job_whose_publisher_was_taken_over_ends_with_one_line(broker, topic, live, publisher):
+    broker.send(topic, GOOD[:3])
+    job = live("--resume", "--publish", topic)
+    job.wait_for_records(6, 120)
+    publisher(path=job.output / "snapshots.db").open()
+    broker.send(topic, GOOD[3:])
+    assert job.wait(120) == 1
+    (line,) = job.said().splitlines()
+    assert f"--publish {topic}: " in line and "fenced" in line
+
+
 def test_two_files_publish_under_one_prefix_without_fencing_each_other(broker, topic, tmp_path, publisher):
     stored(tmp_path / "one.db", 0, 10)
     stored(tmp_path / "two.db", 10, 10)

@@ -123,8 +123,8 @@ def test_every_event_has_exactly_one_fate(spec, stream):
     for event in stream:
         ledger.event(event)
         cell = ledger.held._cells.get(streams.KEY)
-        assert set(ledger.features) == set(cell.pending.entries if cell else ())
-        assert set(ledger.labels) == set(cell.early.entries if cell else ())
+        assert set(ledger.features) == set(cell.pending.ids() if cell else ())
+        assert set(ledger.labels) == set(cell.early.ids() if cell else ())
     waiting = {*ledger.features.values(), *ledger.labels.values()}
     assert all(len(fates) == (number not in waiting) for number, fates in enumerate(ledger.fates))
     for output in ledger.held.on_end():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from beam_pipelines import store
 from beam_pipelines.store import LiveStore
 from pa_river import PA1, PAClassifier, StateError
-from pa_river.stream import CellSpec, Event, Snapshot, SnapshotStore
+from pa_river.stream import CellSpec, Event, Rejected, Snapshot, SnapshotStore
 from tests import strategies_stream as streams
 from tests.engines import END, SOURCE, Checkpointing, Journaling, Killed, Steps, journal_of, plain, rebundled
 
@@ -90,6 +90,19 @@ def test_a_job_that_dies_at_any_of_its_steps_goes_on_from_its_file(tmp_path):
         assert job.failures == 1, at
 
 
+@pytest.mark.parametrize("options", [
+    {"shards": 1}, {"order": "event_time"}, {"order": "event_time", "shards": 2}, {"idle_ttl": 1.5, "keep_marks": True},
+], ids=["shards", "event_time", "event_time in shards", "idle"])  # fmt: skip
+def test_so_does_one_that_orders_shares_or_lets_go(options, tmp_path):
+    spec, log = a_spec(**options), a_log(4)
+    expected = journal_of(plain(spec, log))
+    last = steps_of(Journaling(spec, tmp_path / "whole.db", log).run)
+    for at in range(1, last + 1, 13):
+        job = Journaling(spec, tmp_path / f"{at}.db", log)
+        assert job.run(Steps(at)) == expected, at
+        assert job.failures == 1, at
+
+
 @given(data=st.data(), spec=streams.specs(), stream=streams.streams(least=1))
 def test_retried_bundles_stray_timers_and_second_deliveries_change_nothing(data, spec, stream):
     stream = streams.numbered(sorted(stream, key=lambda event: event.time))
@@ -108,6 +121,43 @@ def test_retried_bundles_stray_timers_and_second_deliveries_change_nothing(data,
     engine.fire(END)
     engine.fire(END)
     assert without_cells(engine.result()) == expected
+
+
+@pytest.mark.parametrize("order", ["sequence", "event_time"])
+@given(data=st.data(), stream=streams.streams(least=1), shards=st.sampled_from([None, 2]))
+def test_bundles_out_of_order_dropped_at_first_and_doubled_give_the_models_of_the_order(order, data, stream, shards):
+    spec = data.draw(streams.specs(order=order))
+    spec.max_pending, spec.idle_ttl, spec.keep_marks = 10_000, data.draw(st.sampled_from([None, 10.0])), True
+    spec.label_ttl = None if order == "sequence" else spec.label_ttl  # time does not order what numbers do
+    spec.idle_ttl = None if order == "sequence" else spec.idle_ttl
+    keyed = {key: streams.numbered([event._replace(key=key) for event in stream[at::2]]) for at, key in enumerate("ab")}
+    stream = [event for events in keyed.values() for event in events]
+    expected = in_order(plain(spec, sorted(stream, key=lambda event: (event.time, event.x is not None or event.op is
+                                                                      not None, event.seq))))  # fmt: skip
+    spec.shards = shards
+    engine, to_come = Checkpointing(spec), list(rebundled(data.draw(st.permutations(stream)), data.draw(
+        st.sets(st.integers(1, 24)))))  # fmt: skip
+    while to_come:
+        bundle = to_come.pop(data.draw(st.integers(0, len(to_come) - 1)))
+        fate = data.draw(st.sampled_from(["once", "once", "dropped", "twice"]))
+        if fate == "dropped" and to_come:  # it is sent again, later
+            to_come.insert(data.draw(st.integers(0, len(to_come))), bundle)
+            continue
+        for _ in range(2 if fate == "twice" else 1):
+            with Steps(data.draw(st.integers(1, 3000)), data.draw(st.sampled_from([Killed, MemoryError]))):
+                engine.bundle(bundle)
+        if order == "event_time" and to_come:  # the watermark: nothing before it is to come for the first time
+            engine.fire(min(event.time for bundle in to_come for event in bundle))
+    engine.fire(END)
+    assert in_order(engine.result()) == expected
+
+
+def in_order(result):
+    """The same, without what the order of arrival may decide: when a malformed event is refused."""
+    result = without_cells(result)
+    outputs = {key: [output for output in found if not isinstance(output, Rejected)]
+               for key, found in result["outputs"].items()}  # fmt: skip
+    return {**result, "outputs": {key: found for key, found in outputs.items() if found}}
 
 
 @given(data=st.data(), every=st.integers(1, 5), ttl=st.sampled_from([None, 2.0]))

@@ -153,6 +153,23 @@ def test_a_clone_starts_untrained_with_the_same_parameters(case, data):
 
 @EVERY
 @given(data=st.data())
+def test_a_clone_with_its_attributes_goes_on_as_the_model_does_and_leaves_it_alone(case, data):
+    applies(case, "bit-equal")
+    if not hasattr(case.build(), "clone"):
+        pytest.skip(f"{case}: no River base, so no clone")
+    model, rest = case.trained(data.draw(case.stream)), data.draw(case.stream)
+    before, twin = pa_river.dumps(model), model.clone(include_attributes=True)
+    assert pa_river.dumps(twin) == before
+    for x, y in rest:
+        case.learn(twin, x, y)
+    assert pa_river.dumps(model) == before
+    for x, y in rest:
+        case.learn(model, x, y)
+    assert pa_river.dumps(twin) == pa_river.dumps(model)
+
+
+@EVERY
+@given(data=st.data())
 def test_numpy_and_integer_values_are_numbers(case, data):
     applies(case, "number types")
     stream = data.draw(st.lists(st.tuples(strategies.records(st.integers(-5, 5).filter(bool)), case.y), max_size=8))

@@ -6,6 +6,7 @@ import copy
 import math
 import pickle
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -173,6 +174,22 @@ def test_a_cost_that_teaches_the_model_is_told_so():
     model = PASequence(cost=lambda y, r: model.learn_one(["new", "names"], ["B", "A"]) or 1.0)
     with pytest.raises((RuntimeError, RecursionError), match="cost|recursion"):
         model.learn_one(["x", "y"], ["A", "B"])
+
+
+@given(stream=st.lists(pairs(plain), min_size=1, max_size=6), extra=st.lists(st.sampled_from("uvwxyz"), unique=True))
+def test_sums_of_names_that_have_no_weight_find_their_rows(stream, extra):
+    """Older states list the names of the sums on their own, fewer and in another order; a hostile one, others."""
+    models = twins(lambda: PASequence(PA(), average=True))
+    models[0].learn_many([x for x, _ in stream], [y for _, y in stream])
+    values = models[0]._get_state()
+    names = pa_river.state.unpack_names(values["sums"]["names"])[::-1]
+    sums = {**values["sums"], "names": pa_river.state.pack_names([*names, *extra])}
+    sums["emit"] = np.vstack([values["sums"]["emit"][::-1], np.ones((len(extra), values["sums"]["emit"].shape[1]))])
+    for model in models:
+        model._set_state({**values, "sums": sums})
+        for x, y in stream:
+            model.learn_one([[*"uvwxyz", *(f"new {i}" for i in range(40))], *x], ["A", *y])
+    agree(*models)
 
 
 def test_one_model_after_the_other_may_learn_from_the_same_sentences():

@@ -13,6 +13,7 @@ PACKAGES = ("pa_river", "beam_pipelines")
 #: From the ground up. A module imports from its own floor only what is written before it, and never from above.
 FLOORS = [
     ["terms", "_version"],
+    ["_row"],
     ["_pack"],
     ["_river_state"],
     ["state"],

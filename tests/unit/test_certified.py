@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -90,6 +91,41 @@ def test_a_bound_ends_with_a_weight_other_than_one_and_has_none_without_a_compar
     assert Certified(PAClassifier()).right is None and Certified(PAClassifier()).bound() is None
 
 
+class Half(pa_river.StepRule):
+    def length(self, loss, norm, weight=1.0):
+        return 0.5 * loss / norm
+
+
+def test_a_rule_that_changes_on_the_way_or_is_the_users_own_has_no_theorem():
+    model = Certified(PAClassifier(PA2(1e-6), learn_intercept=False), {"a": 1.0})
+    for _ in range(10):  # ten losses of about 1, that steps this small do not end
+        model.learn_one({"a": 1.0}, True)
+    model.model.mutate({"rule": {"C": 1.0}})
+    assert model.bound()[1:] == pytest.approx((10.0, 500_001.0), rel=1e-3)  # that of C = 1e-6, still
+    model.learn_one({"a": 1.0}, True)  # the theorem of C = 1 would say 11 <= 1.5
+    assert model.bound() is None and model.left <= model.right
+    own = Certified(PAClassifier(Half(), learn_intercept=False), {"a": 1.0})
+    own.learn_one({"a": 1.0}, True)
+    own.learn_one({"a": 1.0}, True)  # squared losses 1 + 1/4, and |u| R = 1
+    assert own.bound() is None and own.left <= own.right
+
+
+@pytest.mark.parametrize("radius", [1, 1.0, np.float64(1.0)], ids=repr)
+def test_a_radius_of_any_type_of_number_makes_a_plain_float(radius):
+    model = Certified(PAUniclass(max_radius=2.0), {"a": 3.0, None: radius})
+    assert type(model.right) is float and model.right == 10.0
+
+
+def test_the_rule_of_the_first_example_is_stored():
+    model = Certified(PAClassifier(PA1(1e-6), learn_intercept=False), {"a": 1.0})
+    model.learn_one({"a": 1.0}, True)
+    model.model.mutate({"rule": {"C": 1.0}})
+    loaded = pa_river.loads(pa_river.dumps(model))
+    assert loaded.bound() == model.bound()
+    loaded.learn_one({"a": 1.0}, True)
+    assert loaded.bound() is None
+
+
 def test_the_bound_of_a_label_model_written_out():
     model = Certified(PAMulticlass(PA(), learn_intercept=False, labels=("A", "B")), {"A": {"a": 0.2}, "B": {"b": 0.1}})
     model.learn_one({"a": 3.0, "b": -4.0}, "A")  # l = 1, squared norm 2 * 25; u's margin 0.6 + 0.4 leaves it no loss
@@ -148,6 +184,10 @@ def test_the_models_attributes_show_through_and_pipelines_take_it():
     (lambda: Certified(PAClassifier(learn_intercept=False), {None: 1.0}), "intercept"),
     (lambda: Certified(PAMulticlass(), {"u": {"a": 1.0}}), "labels"),
     (lambda: Certified(PAUniclass(max_radius=1.0), {"a": 1.0, None: 2.0}), "radius"),
+    (lambda: Certified(PAUniclass(max_radius=1.0), {"a": 1.0, None: math.nan}), "radius"),
+    (lambda: Certified(PAClassifier(), {"a": 1e200}), "float range"),
+    (lambda: Certified(PAClassifier(), {"a": 1e154, "b": 1e154}), "float range"),
+    (lambda: Certified(PAUniclass(), {"a": 1e200}), "float range"),
     (lambda: Certified(PAClassifier(kernel=RBF(), budget=Budget(math.inf)), {"a": 1.0}), "coefficient"),
 ])
 def test_what_cannot_be_certified_is_refused_in_words(build, words):

@@ -6,12 +6,15 @@ import collections
 import decimal
 import fractions
 import math
+import os
+import subprocess
+import sys
 import types
 
 import numpy as np
 import pytest
 
-from pa_river.features import features, short
+from pa_river.features import canonical, features, short
 
 
 def test_a_clean_record_is_not_copied():
@@ -60,3 +63,32 @@ def test_huge_values_that_cancel_are_still_found():
 def test_a_record_that_is_no_mapping_is_refused(x):
     with pytest.raises(ValueError, match="mapping"):
         features(x)
+
+
+@pytest.mark.parametrize("how", ["error", "default"])
+def test_huge_floats_beside_a_float32_are_numbers_without_a_warning(how):
+    x = {"a": 1e200, "b": np.float32(1.5), "c": np.float64(-1e300)}
+    program = "import numpy as np, pa_river.features as f; print(f.features({'a': 1e200, 'b': np.float32(1.5)}))"
+    found = subprocess.run([sys.executable, "-W", how, "-c", program], capture_output=True, text=True,
+                           env={"PYTHONPATH": os.pathsep.join(sys.path)})
+    assert (found.stdout.strip(), found.stderr) == ("{'a': 1e+200, 'b': 1.5}", "")
+    assert features(x) == {"a": 1e200, "b": 1.5, "c": -1e300}
+    assert set(map(type, features(x).values())) == {float}
+
+
+@pytest.mark.parametrize("value", [
+    np.float64(math.inf), np.float64(math.nan), np.float32(math.inf), np.longdouble(math.nan), np.complex128(1j),
+])
+def test_numpy_scalars_that_are_no_finite_numbers_are_refused_without_a_warning(value):
+    with pytest.raises(ValueError, match="'a' must be a finite number"):
+        canonical({"a": value})
+
+
+@pytest.mark.parametrize(("value", "number"), [
+    (np.float64(0.1), 0.1), (np.float32(0.5), 0.5), (np.float16(2.0), 2.0), (np.longdouble(0.25), 0.25),
+    (np.int8(-3), -3.0), (np.uint64(2**63), float(2**63)), (np.bool_(True), 1.0), (True, 1.0),
+    (decimal.Decimal("0.5"), 0.5), (fractions.Fraction(1, 4), 0.25),
+])
+def test_numbers_of_every_type_become_plain_floats(value, number):
+    (found,) = canonical({"a": value}).values()
+    assert found == number and type(found) is float

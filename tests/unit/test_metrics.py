@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -52,3 +54,12 @@ def test_metrics_revert_clone_compare_and_know_their_models():
     assert metric.get() == fresh.get() == metric.clone().get() == 0.0
     assert not metrics.RankingLoss().bigger_is_better and metrics.AveragePrecision().bigger_is_better
     assert metric.works_with(PAMultilabel()) and repr(metrics.RankingLoss()) == "RankingLoss: 0.00%"
+
+
+@pytest.mark.parametrize("name", ["RankingLoss", "OneError", "AveragePrecision"])
+def test_a_score_that_is_no_number_is_refused_and_not_counted(name):
+    found = getattr(metrics, name)()
+    with pytest.raises(ValueError, match="NaN"):
+        found.update({"a": True, "b": False}, {"a": 1.0, "b": math.nan})
+    found.update({"a": True, "b": False}, {"a": 1.0, "b": 0.0})
+    assert found.get() == found._right

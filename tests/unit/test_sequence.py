@@ -178,6 +178,19 @@ def test_the_direction_counts_both_paths_as_multisets():
     assert sum(value**2 for value in delta.values()) == 4 + 4 + 1 + 1 + 1 + 1  # the moves AB, BA cancel: starts remain
 
 
+def test_scores_are_summed_in_the_order_of_the_features():
+    """Ties between tags are decided by the last bit, so both cores must round alike."""
+    rng = np.random.default_rng(0)
+    model = trained([([{f"f{i}": 1.0 for i in range(40)}] * 2, ["A", "B"])])
+    model._store.now.emit[:40, :2] = rng.normal(size=(40, 2))
+    for names in (3, 5, 9, 40):
+        x = {f"f{i}": float(rng.normal()) for i in rng.permutation(40)[:names]}
+        total = np.zeros(2)
+        for name, value in x.items():
+            total = total + model._store.now.emit[model._store.rows[name], :2] * value
+        assert model._store.lattice([x], 2).emit.tolist() == [total.tolist()]
+
+
 def test_large_values_that_cancel_leave_the_small_ones():
     x = [{"a": 1e16}, {"a": 1.0}, {"a": 1e16}]
     delta = pa_river.chain.difference(x, [0, 0, 1], [1, 1, 0])

@@ -21,6 +21,7 @@ GIVEN = ["--bootstrap", "nowhere:1", "--topic", "t", "--output", "o"]
         ([*GIVEN, "--resume", "--overwrite"], "not both"),
         ([*GIVEN, "--order", "sequence"], "whose offsets are marks only"),
         ([*GIVEN, "--idle_ttl", "0"], "--idle_ttl must be greater than 0"),
+        ([*GIVEN, "--order", "event_time", "--expansion_service", "h:1"], "leave out --expansion_service"),
         ([*GIVEN, "--shards", "0"], "--shards must be greater than 0"),
         ([*GIVEN, "--save_every", "0"], "--save_every must be a whole number >= 1"),
         ([*GIVEN, "--lateness", "-1"], "--lateness"),

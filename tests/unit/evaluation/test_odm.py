@@ -61,7 +61,7 @@ def test_the_command_writes_page_plots_and_measurements_and_reports_again_from_t
                "--sizes", "", "--output", str(out)]
     assert odm.main(command) == 0
     page = (out / "incremental-odm.md").read_text()
-    assert "| heart | 72 | 2 |" in page and "geometric mean" in page and "least set" in page
+    assert "| heart | 2 | 72 | 2 |" in page and "geometric mean" in page and "least set" in page
     assert (out / "odm-cumulative.svg").exists() and (out / "odm-accuracy.svg").exists()
     assert len(json.loads((out / "measurements.json").read_text())["sets"]["heart"]) == 2
     assert odm.main(["--report", "--output", str(out)]) == 0

@@ -50,8 +50,8 @@ def test_a_page_judges_all_its_rows(name, rows, data, tmp_path, capsys, monkeypa
     monkeypatch.setattr(texts, "FIRST", {"sms_spam": 40, "20news": 40})
     monkeypatch.setattr(anomalies, "SETS", {"smtp": slice(0, 120), "http": slice(20, 120)})
     monkeypatch.setattr(letters, "KERNEL_ROWS", 80)
-    for module, name_of_values in ((letters, "STEPS"), (letters, "CAPS"), (drifting, "STEPS"), (regressions, "STEPS"),
-                                   (topics, "STEPS"), (texts, "STEPS"), (texts, "RADII")):
+    for module, name_of_values in ((letters, "STEPS"), (letters, "RATES"), (letters, "CAPS"), (drifting, "STEPS"),
+                                   (regressions, "STEPS"), (topics, "STEPS"), (texts, "STEPS"), (texts, "RADII")):
         monkeypatch.setattr(module, name_of_values, (0.1, 1.0))
     assert paper.main([name, "--data", str(data), "--output", str(tmp_path)]) == 0
     assert f"of {rows} rows reached" in capsys.readouterr().out

@@ -56,7 +56,7 @@ def test_late_early_missing_and_unknown_labels_each_end_as_the_contract_says():
         Orphan("k", "id9", 16.0, "no_features", True, None), Orphan("k", "id3", 17.0, "unlabelled", None, True),
     ]
     cell = held._cells["k"]
-    assert (cell.pending.entries, cell.pending.bytes, cell.early.entries) == ({}, 0, {})
+    assert (cell.pending.ids(), cell.pending.bytes, cell.early.ids()) == ([], 0, [])
     assert held.version() == 3
 
 
@@ -254,14 +254,23 @@ def test_too_many_rejected_events_of_a_key_fail_the_bundle():
 def test_numbers_of_a_source_are_handled_once_and_too_old_ones_counted():
     held = spec().open("k", None)
     run(held, *[ask(str(i), float(i), source="topic-0", seq=10 * i) for i in range(1, 1100)])
-    before = held.version(), len(held._cells["k"].pending.entries)
+    before = held.version(), len(held._cells["k"].pending)
     held = spec().open("k", held.dumps())
     assert run(held, ask("again", 2000.0, source="topic-0", seq=10_000)) == []
     assert run(held, ask("older", 2000.0, source="topic-0", seq=100)) == []
     assert [o.tag for o in run(held, ask("other", 2000.0, source="topic-1", seq=100))] == ["predictions"]
     assert [o.tag for o in run(held, ask("gap", 2000.0, source="topic-0", seq=9_999))] == ["predictions"]
     assert held.counts() == {"duplicates": 1, "too_old": 1}
-    assert (held.version(), len(held._cells["k"].pending.entries)) == (before[0], before[1] + 2)
+    assert (held.version(), len(held._cells["k"].pending)) == (before[0], before[1] + 2)
+
+
+@pytest.mark.parametrize("order", ["arrival", "sequence", "event_time"])
+def test_a_number_that_no_state_could_hold_costs_its_event_and_not_its_key(order):
+    held = spec(order=order).open("k", None)
+    (refused,) = run(held, ask("1", 1.0, source="s", seq=2**63))
+    assert refused.stage == "validate" and "seq must be" in refused.reason
+    run(held, ask("2", 1.0, source="s", seq=0))
+    assert spec(order=order).open("k", held.dumps()).on_end()[0].id == "2"
 
 
 def test_in_sequence_an_event_waits_for_its_predecessor_and_a_doubled_one_is_counted():
@@ -530,7 +539,8 @@ def test_what_no_event_touches_keeps_its_bytes_and_waiting_entries_stay_encoded(
     assert held.dumps() is not None
     assert held.dumps() == data
     run(held, tell("1", 5.0, True))
-    assert list(held._cells["k"].pending.entries.values()) == [0, 2]  # rows of the stored columns, not examples
+    pending = held._cells["k"].pending
+    assert (pending.ids(), pending._new) == (["0", "2"], {})  # rows of the stored columns, not examples
 
 
 def test_an_event_of_another_key_is_a_defect_of_the_engine_and_not_of_the_event():
@@ -569,7 +579,8 @@ def test_a_model_that_cannot_be_stored_is_refused_by_name():
 
 
 def test_the_settings_of_a_job_travel_to_its_workers():
-    for model in (PAClassifier(), PARegressor(), Detector(), preprocessing.StandardScaler() | PAClassifier()):
+    costs = PACostSensitive({"x": {"y": 2.0}, "y": {"x": 5.0}})
+    for model in (PAClassifier(), PARegressor(), Detector(), costs, preprocessing.StandardScaler() | PAClassifier()):
         sent = pickle.loads(pickle.dumps(CellSpec(model, label_ttl=5.0)))
         assert [output.tag for output in sent.open("k", None).on_event(ask("1", 0.0))] == ["predictions"]
 
