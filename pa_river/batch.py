@@ -47,6 +47,12 @@ def rows(X: Any, lazy: bool = False) -> Table:
     return Table(numbered(_records(X), features))
 
 
+def whole_rows(X: Any) -> Table:
+    """Return the rows of X as checked features, the zeros of a dense table too: for models to which 0 is a value."""
+    _dense(X)  # what is no table is refused there
+    return Table(numbered(_records(X), features))
+
+
 def table(inputs: Iterable[Any]) -> Table:
     """Return `inputs` as a table, as they are if they are one."""
     return inputs if isinstance(inputs, Table) else Table(inputs)

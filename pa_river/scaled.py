@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from river import base
 
-from pa_river import _compiled, _validate, binary, labels, learner, state, steps
+from pa_river import _compiled, _validate, batch, binary, labels, learner, state, steps
 from pa_river.features import features
 from pa_river.spread import ScaledStore, scaled
 from pa_river.terms import Features, Name, Term, Violation
@@ -92,6 +92,9 @@ class ScaledPA(learner.ScoreLearner):
         w, phi, y = _validate.example_weight(w), features(x), self._normalise_y(y)
         if w:
             self._learn(phi, y, w, 0.0)
+
+    def _inputs(self, X: Any) -> Iterable[Any]:
+        return batch.whole_rows(X)
 
     def _scores(self, phi: Features) -> float:
         return self._store.score(self._store.scaled(phi))

@@ -89,6 +89,17 @@ def test_a_weight_of_zero_counts_no_value(core):
     assert model.version == 0 and model.means == {}
 
 
+@CORES
+def test_a_zero_in_a_table_is_a_value(core):
+    X, y = np.array([[1.0, 0.0], [0.0, 4.0], [3.0, 0.0]]), [True, False, True]
+    many, loop = core(pa_river.ScaledPA()), core(pa_river.ScaledPA())
+    many.learn_many(X, y)
+    for row, label in zip(X.tolist(), y):
+        loop.learn_one(dict(enumerate(row)), label)
+    assert pa_river.dumps(many) == pa_river.dumps(loop)
+    assert many.predict_many(X).tolist() == [loop.predict_one(dict(enumerate(row))) for row in X.tolist()]
+
+
 def test_eps_decides_what_it_is():
     assert isinstance(pa_river.ScaledPA(), base.Classifier)
     assert isinstance(pa_river.ScaledPA(eps=0.0), base.Regressor)
