@@ -1,9 +1,9 @@
 # For those whose fingers type make: each target is the command of the same name of develop.py.
 PYTHON ?= python3
 
-.PHONY: run test lint types unit integration slow proof sanitize clean
+.PHONY: run test lint types unit integration slow proof reference wheel sanitize clean
 
-run test lint types unit integration slow proof sanitize:
+run test lint types unit integration slow proof reference wheel sanitize:
 	$(PYTHON) develop.py $@
 
 clean:

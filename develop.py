@@ -5,6 +5,8 @@
     python3 develop.py integration        the tests on a real runner and broker (Go, a JDK and Maven must be there)
     python3 develop.py slow               the tests that take minutes and need no runner
     python3 develop.py proof              20 kills under 400,000 events; writes docs/proof/crashes.json
+    python3 develop.py reference          the unit and property tests on the reference, as where there is no compiler
+    python3 develop.py wheel              builds a wheel, and installs it, and the source, where no compiler works
     python3 develop.py sanitize           a fuzz of the compiled core under AddressSanitizer (needs gcc)
     python3 develop.py lint | types | unit
 """
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -114,6 +117,51 @@ def sanitize(rest: list[str]) -> int:
     return built or subprocess.run(fuzz, cwd=build, env={**os.environ, **checked}).returncode
 
 
+def reference(rest: list[str]) -> int:
+    """The unit and property tests on the reference: what the compiled core is tied to must hold by itself."""
+    os.environ["PA_RIVER_NATIVE"] = "0"
+    return python("test", "-m", "pytest", "-n", "auto", "-m", "not slow", "tests/unit", "tests/properties", *rest)
+
+
+#: What an installed package must do on either core, in an environment that has nothing but it; {native} is filled in.
+SMOKE = """
+import pa_river
+assert pa_river.NATIVE is {native}, pa_river.NATIVE
+for model, y in ((pa_river.PAClassifier(), True), (pa_river.PAMulticlass(), "b"), (pa_river.ScaledPA(), False),
+                 (pa_river.PARegressor(), 2.0)):
+    model.learn_one({{"a": 1.0, 5: 2.0}}, y)
+    model.learn_many([[1.0, 2.0], [3.0, 4.0]], [y, y])
+    twin = pa_river.loads(pa_river.dumps(model))
+    assert twin.predict_one({{"a": 1.0}}) == model.predict_one({{"a": 1.0}})
+print("works, compiled:", pa_river.NATIVE)
+"""
+
+
+def wheel(rest: list[str]) -> int:
+    """Build a wheel, its core required; install it where no compiler works; then the source, which falls back there."""
+    interpreter, folder = environment("test"), ROOT / "build" / "wheel"
+    shutil.rmtree(folder, ignore_errors=True)
+    built = subprocess.run(
+        [interpreter, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), "."],
+        cwd=ROOT, env={**os.environ, "PA_REQUIRE_NATIVE": "1"},
+    ).returncode
+    if built:
+        return built
+    (package,) = folder.glob("pa_river-*.whl")
+    without = {**os.environ, "CC": "/bin/false", "CXX": "/bin/false", "PA_REQUIRE_NATIVE": "0"}
+    for number, (what, native) in enumerate(((str(package), True), (str(ROOT), False))):
+        place = folder / f"environment-{number}"
+        if subprocess.run([sys.executable, "-m", "venv", str(place)]).returncode:
+            return 1
+        own = place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+        for command in (["-m", "pip", "install", "--quiet", "--disable-pip-version-check", what],
+                        ["-c", SMOKE.format(native=native)]):
+            if code := subprocess.run([own, *command], cwd=folder, env=without).returncode:
+                print(f"develop.py: {what} does not install or work without a compiler", file=sys.stderr)
+                return code
+    return 0
+
+
 def test(rest: list[str]) -> int:
     """Every check in turn; the first that fails ends it."""
     return lint([]) or types([]) or unit(rest)
@@ -121,7 +169,7 @@ def test(rest: list[str]) -> int:
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "run": run, "test": test, "lint": lint, "types": types, "unit": unit, "integration": integration, "slow": slow,
-    "proof": proof, "sanitize": sanitize,
+    "proof": proof, "sanitize": sanitize, "reference": reference, "wheel": wheel,
 }
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ cdef class RowArena(Names):
     cdef int put_intercept(self, int32_t slot, double weight) noexcept
     cdef int reserve_intercepts(self, uint32_t count) except -1
     cdef swap(self, RowArena other)
+    cdef int widen(self, int32_t name, uint32_t length) noexcept
     cdef int lengthen(self, int32_t name, uint32_t length) noexcept
     cdef size_t wanted(self, int32_t name, uint32_t length) noexcept
     cdef int truncate(self, uint32_t count) except -1

@@ -104,14 +104,20 @@ cdef class RowArena(Names):
             self.pool, self.size = <double *>more, room
         return 0
 
-    cdef int lengthen(self, int32_t name, uint32_t length) noexcept:
-        """Make a row that long, after `reserve_rows`."""
+    cdef int widen(self, int32_t name, uint32_t length) noexcept:
+        """Make room for a row to become that long, after `reserve_rows`; once a step, as it takes new room each time."""
         cdef Row *row = &self.rows[name]
         cdef size_t room = self.wanted(name, length)
         if room:
             memcpy(self.pool + self.used, self.pool + row.begin, row.length * sizeof(double))
             row.begin, row.room = self.used, <uint32_t>room
             self.used += room
+        return 0
+
+    cdef int lengthen(self, int32_t name, uint32_t length) noexcept:
+        """Make a row that long, after `reserve_rows`."""
+        cdef Row *row = &self.rows[name]
+        self.widen(name, length)
         if length > row.length:
             memset(self.pool + row.begin + row.length, 0, (length - row.length) * sizeof(double))
             row.length = length
@@ -178,6 +184,7 @@ cdef class RowArena(Names):
                 self.rows[name].begin, self.rows[name].length = self.used, 0
                 self.rows[name].room = max(<uint32_t>highest + 1, self.labels)
                 self.used += self.rows[name].room
+            self.widen(name, highest + 1)  # for all terms at once
             for t in range(terms):
                 move, tau = signs[t] * length, signs[t] * length / norm
                 self.put(name, slots[t], self.at(name, slots[t]) + (tau * value if ordinary else move * (value / norm)))

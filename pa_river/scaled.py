@@ -31,7 +31,7 @@ class ScaledPA(learner.ScoreLearner):
     Notes
     -----
     Equal, but for rounding, to `river.preprocessing.StandardScaler() | PAClassifier(rule)`, or `| PARegressor(rule)`:
-    what is predicted uses the means and deviations so far; what is learned counts the example in first. A feature that
+    what is predicted uses the means and deviations so far; what is learned counts the example first. A feature that
     never varied is 0. A value of 0 is a value like any other, so `{"a": 1, "b": 0}` is not `{"a": 1}` here. x: feature
     name -> finite number. Raises `ValueError` naming a feature that is not finite, or so large that its variance would
     not be, before anything moves. O(len(x)) time; four floats a name. Sources: Welford, Note on a Method for
