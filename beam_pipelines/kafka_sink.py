@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import json
+import logging
 import threading
 import time
 import zlib
@@ -14,6 +15,8 @@ from beam_pipelines.broker import Broker, BrokerError
 from beam_pipelines.sinks import LINES
 from beam_pipelines.store import LiveStore
 from beam_pipelines.units import Record
+
+_LOG = logging.getLogger(__name__)
 
 _ANSWER = 10.0  # seconds for one answer of the broker, before it is asked again
 _START = 60.0  # seconds for the broker to take the producer in when the job begins
@@ -62,14 +65,16 @@ class Publisher:
 
         name = f"pa_river-{self._prefix}-{self._store.identity():x}"
         try:
-            self._producer = Producer(self._broker.config(**{"transactional.id": name, "linger.ms": 5}))
+            settings = self._broker.config(**{"transactional.id": name, "linger.ms": 5})
+            self._producer = Producer(settings, logger=_LOG)  # else a fenced client speaks on stderr by itself
             self._insist(self._producer.init_transactions, time.monotonic() + _START)
             for tag in LINES:
                 self._partitions[tag] = self._count(f"{self._prefix}.{tag}")
             consumer = Consumer(self._broker.config(**{"group.id": name, "enable.auto.commit": False}))
             try:
                 self._group = consumer.consumer_group_metadata()
-                (known,) = consumer.committed([TopicPartition(f"{self._prefix}.{LINES[0]}", 0)], timeout=_START)
+                place = TopicPartition(f"{self._prefix}.{LINES[0]}", 0)
+                (known,) = _committed(consumer, place, time.monotonic() + _START)
             finally:
                 consumer.close()
         except KafkaException as error:
@@ -86,7 +91,7 @@ class Publisher:
         `RuntimeError` if another publisher has taken over, or the broker refuses a record. One that is away is waited
         for.
         """
-        from confluent_kafka import KafkaException
+        from confluent_kafka import KafkaError, KafkaException
 
         records = self._store.after(self._sent, _MOST)
         if not records:
@@ -98,6 +103,9 @@ class Publisher:
                 break
             except KafkaException as error:
                 told = error.args[0]
+                if told.fatal() or told.code() == KafkaError._FATAL:
+                    raise RuntimeError(f"--publish {self._prefix}: another job has taken over, or the broker has ended "
+                                       f"this one's transaction: {told.str()}") from None
                 lasting = [why for why in refused if not _passes(why)]
                 if lasting or not told.txn_requires_abort() or self._stopped.is_set():
                     raise RuntimeError(f"--publish {self._prefix}: {(lasting or [told])[0].str()}") from None
@@ -207,6 +215,20 @@ class Publishing:
             _thread.interrupt_main()
         finally:
             self._publisher.close()
+
+
+def _committed(consumer: Any, place: Any, end: float) -> Any:
+    """The group's offset; a broker that has just begun to keep offsets first says that somebody else does."""
+    from confluent_kafka import KafkaError, KafkaException
+
+    early = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
+    while True:
+        try:
+            return consumer.committed([place], timeout=_ANSWER)
+        except KafkaException as error:
+            if error.args[0].code() not in early or time.monotonic() > end:
+                raise
+            time.sleep(0.2)
 
 
 def _passes(error: Any) -> bool:

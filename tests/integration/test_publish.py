@@ -118,7 +118,7 @@ def test_a_job_whose_publisher_was_taken_over_ends_with_one_line(broker, topic, 
     broker.send(topic, GOOD[3:])
     assert job.wait(120) == 1
     (line,) = job.said().splitlines()
-    assert f"--publish {topic}: " in line and "fenced" in line
+    assert f"--publish {topic}: " in line and "another job has taken over" in line
 
 
 def test_two_files_publish_under_one_prefix_without_fencing_each_other(broker, topic, tmp_path, publisher):
