@@ -23,6 +23,8 @@ def test_a_cell_says_and_learns_what_a_loop_does(case, data):
         if case.supervised:
             outputs += held.on_event(Event("k", str(number), number + 0.5, y=y))
         rejected = [output for output in outputs if isinstance(output, Rejected)]
+        # a model whose factors are built anew may say either where its score is 0 but for rounding
+        tied = "bit-equal" in case.exceptions and abs(loop.decision_one(x)) < 1e-6
         try:
             expected = case.answer(loop, x)
             case.learn(loop, x, y)
@@ -32,7 +34,10 @@ def test_a_cell_says_and_learns_what_a_loop_does(case, data):
         else:
             assert not rejected
             (prediction,) = [output for output in outputs if isinstance(output, Prediction)]
-            assert repr(prediction.prediction) == repr(expected) if case.supervised else prediction.score == expected
+            if case.supervised:
+                assert tied or repr(prediction.prediction) == repr(expected)
+            else:
+                assert prediction.score == expected
             outcomes = [output for output in outputs if isinstance(output, Outcome)]
             assert len(outcomes) == case.supervised
             assert all(outcome.loss is None or outcome.loss >= 0.0 for outcome in outcomes)
