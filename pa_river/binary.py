@@ -25,7 +25,7 @@ class BinaryLearner(Learner[float]):
 
     def predict_proba_many(self, X: Any) -> Any:
         """Return `predict_proba_one` of every row as a pandas DataFrame with the columns False and True."""
-        return batch.proba_like(X, [_proba.logistic(self._scores(phi)) for phi in batch.rows(X)])
+        return batch.proba_like(X, [_proba.logistic(self._scores(phi)) for phi in self._inputs(X)])
 
     _normalise_y = staticmethod(labels.binary)
 

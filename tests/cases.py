@@ -240,7 +240,7 @@ AVERAGED = [
 ]
 
 OBSERVED = {
-    "zero": "a scaler counts a value of 0 as it does any other",
+    "zeros": "a scaler counts a value of 0 as it does any other",
     "scales": "a variance is a square: 1e200 has none, and is refused; 1e-200 has none to divide by",
 }
 SCALED = [
@@ -261,8 +261,9 @@ STEPS = [case for case in ALL
 LINEAR = [*BINARY, *REGRESSION, *PROTOTYPES, *SECOND, *AVERAGED, AVERAGED_REGRESSOR]
 #: Models with a River base class: `check_estimator` runs over them.
 RIVER = [case for case in ALL if "river" not in case.exceptions and isinstance(case.build(), RIVER_BASES)]
-#: Models with learn_many and predict_many over tables.
-BATCH = [*BINARY, *REGRESSION, *PROTOTYPES, *KERNEL, *BUDGET, *SECOND, *AVERAGED[:2], *SCALED]
+#: Models with learn_many and predict_many over tables, sparse ones too; `ScaledPA`, to which what a sparse table leaves
+#: out is no 0, has its own tests in tests/unit/test_scaled.py.
+BATCH = [*BINARY, *REGRESSION, *PROTOTYPES, *KERNEL, *BUDGET, *SECOND, *AVERAGED[:2]]
 #: Models on one flat store: those that the compiled core runs.
 LINEAR_STORE = [*BINARY, *REGRESSION]
 #: Models on one row of weights a name: those too.
