@@ -15,7 +15,7 @@ import warnings  # noqa: E402
 from collections.abc import Callable, Sequence  # noqa: E402
 from pathlib import Path  # noqa: E402
 
-from benchmarks import costs  # noqa: E402
+from benchmarks import costs, page  # noqa: E402
 
 #: A benchmark joins by its module's `BENCHMARKS`: name -> function(turns) -> rows. The operator's needs Beam.
 MODULES = (
@@ -37,7 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(known)}; all if none is given")
     parser.add_argument("--turns", type=int, default=7, help="turns that the contestants take (7)")
     parser.add_argument("--plot", type=Path, help="draw the curves of `linear_cost` to this file (needs matplotlib)")
-    parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    parser.add_argument("--json", type=Path, help="keep the figures in this file; those of other benchmarks stay in it")
+    parser.add_argument("--page", type=Path, help="write what --json keeps as a page with a plot (needs matplotlib)")
     args = parser.parse_args(argv)
     unknown = [name for name in args.names if name not in known]
     if unknown:
@@ -46,17 +47,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     warnings.simplefilter("ignore")  # scikit-learn announces what it will rename
     machine = measure.machine()
     print(", ".join(f"{name} {value}" for name, value in machine.items()))
-    results = {}
+    kept = json.loads(args.json.read_text()) if args.json and args.json.exists() else {}
     for name in args.names or known:
-        results[name] = rows = known[name](args.turns)
+        begun = measure.machine()
+        rows = known[name](args.turns)
         for row in rows:
             print(_line(row), flush=True)
-    report = {"machine": machine, "turns": args.turns,
-              "results": {name: [dataclasses.asdict(row) for row in rows] for name, rows in results.items()}}
-    if args.plot and "linear_cost" in results:
-        costs.plot(results["linear_cost"], args.plot)
-    if args.json:
-        args.json.write_text(json.dumps(report, indent=1) + "\n")
+        kept[name] = {"machine": begun, "turns": args.turns, "rows": [dataclasses.asdict(row) for row in rows]}
+        if args.json:  # after each: a long run that is stopped has not run for nothing
+            args.json.parent.mkdir(parents=True, exist_ok=True)
+            args.json.write_text(json.dumps(kept, indent=1) + "\n")
+        if args.plot and name == "linear_cost":
+            costs.plot(rows, args.plot)
+    if args.page:
+        page.write({name: kept[name] for name in known if name in kept}, args.page)
     return 0
 
 

@@ -1,0 +1,58 @@
+"""The benchmarks' command and page: what is kept, what is shown, what a goal belongs to."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from benchmarks import __main__ as command
+from benchmarks import measure, page
+from benchmarks.measure import Row
+
+
+def test_ratios_are_the_peers_time_over_ours(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(measure.time, "process_time", lambda: clock[0])
+
+    def worker(seconds, count):
+        def prepare():
+            def run():
+                clock[0] += seconds
+                return count
+            return run
+        return prepare
+
+    contestants = {"ours": worker(1.0, 4), "slow": worker(5.0, 2), "absent": "not installed"}
+    row = measure.compare("sums", "ours", contestants, 3)
+    assert row.ratios == {"slow": 10.0} and row.spread == {"slow": (10.0, 10.0)}
+    assert row.micros == {"ours": 250_000.0, "slow": 2_500_000.0} and row.skipped == {"absent": "not installed"}
+
+
+def test_figures_of_other_benchmarks_stay_in_the_file_and_the_page_shows_all(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib")
+    made = {
+        "first": lambda turns: [Row("learn_many, d=10, 1000 rows", {"sklearn": 30.0}, {"sklearn": (28.0, 31.0)})],
+        "second": lambda turns: [Row("learn_many, d=100, 1000 rows", {"sklearn": 5.0}, {}, {"ours": 2.0}),
+                                 Row("alone", figures={"bytes": 3.0}, skipped={"peer": "not installed"})],
+    }
+    monkeypatch.setattr(command, "found", lambda: made)
+    kept, shown = tmp_path / "speed" / "figures.json", tmp_path / "speed.md"
+    for name in made:
+        assert command.main([name, "--turns", "1", "--json", str(kept), "--page", str(shown)]) == 0
+    assert set(json.loads(kept.read_text())) == {"first", "second"}
+    text = shown.read_text()
+    assert "| learn_many, d=10, 1000 rows | sklearn | 30 | 28 to 31 | 25 |" in text
+    assert "| learn_many, d=100, 1000 rows | sklearn | 5 | 5 to 5 | 13 | ours 2 |" in text
+    assert "skipped: not installed" in text and (tmp_path / "speed" / "ratios.svg").exists()
+    assert command.main(["third"]) == 2 and "third" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("what, peer, ratio", [
+    ("learn_many, d=10, 1000 rows a call", "sklearn", 25), ("learn_many, d=1000, 1000 rows a call", "sklearn", 7),
+    ("PASequence, averaged, an epoch, 9 tags", "crfsuite", 6),
+    ("PASequence, averaged, an epoch, 45 tags", "crfsuite", 8),
+    ("step, d=10, fresh keys", "river", None), ("step, d=10, shared keys", "river", 70),
+])
+def test_a_goal_belongs_to_the_line_that_it_was_set_for(what, peer, ratio):
+    assert page.goal({"what": what}, peer) == ratio
