@@ -5,7 +5,7 @@
     python3 develop.py integration        the tests on a real runner and broker (Go, a JDK and Maven must be there)
     python3 develop.py slow               the tests that take minutes and need no runner
     python3 develop.py proof              20 kills under 400,000 events; writes docs/proof/crashes.json
-    python3 develop.py reference          the unit and property tests on the reference, as where there is no compiler
+    python3 develop.py reference          the properties on the reference, as where there is no compiler
     python3 develop.py wheel              builds a wheel, and installs it, and the source, where no compiler works
     python3 develop.py sanitize           a fuzz of the compiled core under AddressSanitizer (needs gcc)
     python3 develop.py lint | types | unit
@@ -118,9 +118,9 @@ def sanitize(rest: list[str]) -> int:
 
 
 def reference(rest: list[str]) -> int:
-    """The unit and property tests on the reference: what the compiled core is tied to must hold by itself."""
+    """The properties on the reference: what the compiled core is tied to must hold by itself."""
     os.environ["PA_RIVER_NATIVE"] = "0"
-    return python("test", "-m", "pytest", "-n", "auto", "-m", "not slow", "tests/unit", "tests/properties", *rest)
+    return python("test", "-m", "pytest", "-n", "auto", "-m", "not slow", "tests/properties", *rest)
 
 
 #: What an installed package must do on either core, in an environment that has nothing but it; {native} is filled in.
