@@ -103,9 +103,10 @@ class SupportStore:
     def batch(self, phis: Sequence[Features]) -> Iterator[None]:
         """Score `phis`, and learn them in this order, at the price of a product of matrices; to rounding the same.
 
-        Only without a limit: where support vectors give way, each example is on its own.
+        Only without a limit: where support vectors give way, each example is on its own. And only where there is enough
+        of both to pay: the rounding of a product of matrices may decide a tie in another way than the loop does.
         """
-        if self._limit.size == math.inf:
+        if self._limit.size == math.inf and len(self._vectors) + len(phis) >= _BLOCK_FROM:
             if isinstance(phis, Table) and phis.matrix is not None and (rows := self._dense_rows(phis.names)):
                 self._batch = _gram.dense(phis, phis.matrix, self._kernel, self._extra, rows, self._table)
             elif len(self._vectors) >= _BLOCK_FROM:
