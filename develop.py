@@ -101,15 +101,33 @@ def proof(rest: list[str]) -> int:
     return python("test", "-m", "tests.integration.proof", *rest)
 
 
+#: What a build needs; copied to a folder of its own, since setuptools takes objects of other flags for its own.
+SOURCES = ("pa_river", "beam_pipelines", *SETTINGS, "MANIFEST.in", "README.md", "LICENSE")
+
+
+def sources(folder: Path) -> Path:
+    """Copy what a build needs into a new folder, without anything that was built before."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name in SOURCES:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__"))
+        else:
+            shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
 def sanitize(rest: list[str]) -> int:
     """Build the compiled core apart, with AddressSanitizer and UBSan, and fuzz it there for a minute."""
     interpreter, build = environment("test"), ROOT / "build" / "asan"
+    source = sources(ROOT / "build" / "asan-source")
     libraries = [subprocess.run(["gcc", f"-print-file-name={name}"], capture_output=True, text=True).stdout.strip()
                  for name in ("libasan.so", "libstdc++.so")]
     flags = {"CFLAGS": "-fsanitize=address,undefined -fno-omit-frame-pointer -g -O1", "PA_REQUIRE_NATIVE": "1"}
+    shutil.rmtree(build, ignore_errors=True)
     built = subprocess.run(
-        [interpreter, "-m", "pip", "install", "--quiet", "--no-deps", "--upgrade", "--target", str(build), "."],
-        cwd=ROOT, env={**os.environ, **flags},
+        [interpreter, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(build), "."],
+        cwd=source, env={**os.environ, **flags},
     ).returncode
     checked = {"LD_PRELOAD": " ".join(libraries), "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc",
                "PA_RIVER_NATIVE": "1", "PYTHONPATH": str(build)}
@@ -143,13 +161,14 @@ def wheel(rest: list[str]) -> int:
     shutil.rmtree(folder, ignore_errors=True)
     built = subprocess.run(
         [interpreter, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), "."],
-        cwd=ROOT, env={**os.environ, "PA_REQUIRE_NATIVE": "1"},
+        cwd=sources(folder / "source-of-the-wheel"), env={**os.environ, "PA_REQUIRE_NATIVE": "1"},
     ).returncode
     if built:
         return built
     (package,) = folder.glob("pa_river-*.whl")
     without = {**os.environ, "CC": "/bin/false", "CXX": "/bin/false", "PA_REQUIRE_NATIVE": "0"}
-    for number, (what, native) in enumerate(((str(package), True), (str(ROOT), False))):
+    plain = sources(folder / "source")
+    for number, (what, native) in enumerate(((str(package), True), (str(plain), False))):
         place = folder / f"environment-{number}"
         if subprocess.run([sys.executable, "-m", "venv", str(place)]).returncode:
             return 1
