@@ -52,8 +52,10 @@ class ScaledPA(learner.ScoreLearner):
 
     _store: ScaledStore
 
-    def __new__(cls, *args: Any, eps: float | None = None, **kwargs: Any) -> ScaledPA:
-        # the class follows eps, as a Path is a PosixPath
+    def __new__(
+        cls, rule: steps.StepRule | None = None, *, learn_intercept: bool = True, eps: float | None = None,
+    ) -> ScaledPA:
+        # the class follows eps, as a Path is a PosixPath; named as in __init__: states are read by this signature
         chosen = cls if cls is not ScaledPA else ScaledPAClassifier if eps is None else ScaledPARegressor
         return _compiled.Scaled.__new__(chosen)
 

@@ -159,7 +159,9 @@ def test_with_two_labels_mira_is_pa1(stream):
     mira, pa = fed(MIRAClassifier(C=0.3), *stream), fed(PAMulticlass(PA1(0.3)), *stream)
     for y in mira.weights:
         assert mira.intercept[y] == pytest.approx(pa.intercept[y], rel=1e-6, abs=1e-9)
-        assert mira.weights[y] == pytest.approx(pa.weights[y], rel=1e-6, abs=1e-9)
+        names = {*mira.weights[y], *pa.weights[y]}  # a loss of one rounding moves the one and not the other
+        assert {name: mira.weights[y].get(name, 0.0) for name in names} == pytest.approx(
+            {name: pa.weights[y].get(name, 0.0) for name in names}, rel=1e-6, abs=1e-9)
 
 
 @given(stream=STREAM, x=strategies.records(), y=st.sampled_from(LABELS))
