@@ -43,7 +43,9 @@ def write(kept: dict[str, Any], page: Path) -> None:
 
 
 def goal(row: dict[str, Any], peer: str) -> float | None:
-    """Return what was aimed at for a row over a peer; None where nothing was."""
+    """Return what was aimed at for a row over a peer; None where nothing was: our own other roads have no goal."""
+    if peer.startswith("ours"):
+        return None
     for begin, (whose, ratio) in GOALS.items():
         if row["what"].startswith(begin) and peer.startswith(whose):
             return ratio
