@@ -52,7 +52,8 @@ def test_figures_of_other_benchmarks_stay_in_the_file_and_the_page_shows_all(tmp
     ("learn_many, d=10, 1000 rows a call", "sklearn", 25), ("learn_many, d=1000, 1000 rows a call", "sklearn", 7),
     ("PASequence, averaged, an epoch, 9 tags", "crfsuite", 6),
     ("PASequence, averaged, an epoch, 45 tags", "crfsuite", 8),
-    ("multiclass, k=10, d=100", "ours, step", None), ("step, d=10, fresh keys", "river", None), ("step, d=10, shared keys", "river", 70),
+    ("multiclass, k=10, d=100", "ours, step", None),
+    ("step, d=10, fresh keys", "river", None), ("step, d=10, shared keys", "river", 70),
 ])
 def test_a_goal_belongs_to_the_line_that_it_was_set_for(what, peer, ratio):
     assert page.goal({"what": what}, peer) == ratio
