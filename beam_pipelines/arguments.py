@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import difflib
 import hashlib
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from apache_beam.options import pipeline_options
 
+from beam_pipelines import command
 from beam_pipelines.columns import Columns
+from beam_pipelines.command import FINGERPRINT, ArgumentError, Parser, count, one_way, seconds
 from beam_pipelines.jobs import JOBS
 
 PROGRAM = "beam_pipelines.run"
-FINGERPRINT = "fingerprint.json"
 
 _ORDERS = ("arrival", "sequence", "event_time")
 
@@ -47,18 +46,9 @@ Any other option goes to Beam as it is, for example --runner PrismRunner --prism
 """
 
 
-class ArgumentError(Exception):
-    """Arguments that cannot work, in one line."""
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise ArgumentError(message)
-
-
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the command's own arguments; what it does not know is Beam's."""
-    parser = _Parser(
+    parser = Parser(
         prog=f"python -m {PROGRAM}",
         description="Learn one model per key from events with late labels; score each event before it is learned.",
         epilog=_EXAMPLES,
@@ -80,14 +70,14 @@ def build_parser() -> argparse.ArgumentParser:
     add = parser.add_argument_group("what to learn").add_argument
     add("--model", metavar="EXPR",
         help="calls, |, +, literals; names of pa_river, then of River (default: PAClassifier(PA1(1.0)))")
-    add("--label_ttl", metavar="S", type=_seconds,
+    add("--label_ttl", metavar="S", type=seconds,
         help="how long a prediction waits for its label, and a label for its features, in seconds of event time "
         "(default: for ever)")
-    add("--idle_ttl", metavar="S", type=_seconds,
+    add("--idle_ttl", metavar="S", type=seconds,
         help="after how long without an event a key's model is let go (default: never)")
     add("--detector", metavar="EXPR", help="a drift detector (not in this version)")
     add("--action", metavar="NAME", default="none", help="what an alarm does: none (no other in this version)")
-    add("--shards", metavar="N", type=_count,
+    add("--shards", metavar="N", type=count,
         help="deal the keys into so many engine keys, each with many cells: for many cold keys on a runner that keeps "
         "its state elsewhere (default: none; no result depends on it)")
     where = parser.add_argument_group("what to write")
@@ -103,9 +93,9 @@ def build_parser() -> argparse.ArgumentParser:
         help="with --resume, where model, columns, shards or order are not those of DIR: keep its models, or start new")
     add("--at_end", choices=("flush", "snapshot"), default="flush",
         help="flush: open predictions leave as orphans (default); snapshot: they stay open in the snapshots")
-    add("--snapshot_every", metavar="N", type=_count,
+    add("--snapshot_every", metavar="N", type=count,
         help="also keep a snapshot of a key's model each N updates (default: only when the key leaves and at the end)")
-    add("--max_rejected", metavar="N", type=_count, help="fail the run when more records are rejected (default: never)")
+    add("--max_rejected", metavar="N", type=count, help="fail the run when more records are rejected (default: never)")
     add("--no_report", action="store_true", help="leave out report.html")
     parser.add_argument("--runner", metavar="NAME", default="FnApiRunner",
                         help="a Beam runner, by name (default: FnApiRunner, in this process)")
@@ -173,35 +163,28 @@ def _check_beam(runner: str, beam_args: Sequence[str]) -> None:
 
 def fingerprint(args: argparse.Namespace) -> dict[str, Any]:
     """Return what must not change under a folder's models without a word from the user."""
-    model = ast.unparse(ast.parse(args.model.strip(), mode="eval"))  # spaces and quotes do not make another model
-    return {"columns": args.columns, "job": args.job, "model": model, "order": args.order, "shards": args.shards}
+    return {"columns": args.columns, "job": args.job, "model": one_way(args.model), "order": args.order,
+            "shards": args.shards}
 
 
 def write_fingerprint(args: argparse.Namespace, read_before: list[str]) -> None:
     """Say in DIR what the run was, and which inputs DIR holds the outcome of."""
     found = {**fingerprint(args), "inputs": [*read_before, *map(_digest, args.input)]}
-    (args.output / FINGERPRINT).write_text(json.dumps(found, indent=1) + "\n")
+    command.write_fingerprint(args.output, found)
 
 
 def check_output(args: argparse.Namespace) -> tuple[bool, list[str]]:
     """Return whether DIR's models go on, and the inputs read before; `ArgumentError` if DIR must not be touched."""
     output: Path = args.output
-    if output.exists() and not output.is_dir():
-        raise ArgumentError(f"--output {output} is not a folder")
-    if not output.exists() or not any(output.iterdir()):
+    if not command.goes_on(output, args.resume, args.overwrite):
         if args.resume:
             raise ArgumentError(f"--resume: there is nothing in {output}")
         return False, []
-    if args.overwrite:
-        return False, []
-    if not args.resume:
-        raise ArgumentError(f"{output} is not empty: give --resume to go on from it or --overwrite to replace it")
-    try:
-        before = json.loads((output / FINGERPRINT).read_text())
-        changed = sorted(name for name, value in fingerprint(args).items() if before.get(name) != value)
-        read_before = list(before["inputs"])
-    except (OSError, ValueError, AttributeError, KeyError, TypeError):
-        raise ArgumentError(f"--resume: {output} holds no finished run ({FINGERPRINT} cannot be read)") from None
+    before = command.read_fingerprint(output, "finished run")
+    read_before = before.get("inputs")
+    if not isinstance(read_before, list):
+        raise ArgumentError(f"--resume: {output} holds no finished run ({FINGERPRINT} cannot be read)")
+    changed = command.changed(before, fingerprint(args))
     if changed and args.on_change is None:
         what = ", ".join(changed)
         raise ArgumentError(f"--resume: {what} changed since the run in {output}: give --on_change keep or fresh")
@@ -214,17 +197,3 @@ def check_output(args: argparse.Namespace) -> tuple[bool, list[str]]:
 def _digest(path: Path) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _seconds(text: str) -> float:
-    number = float(text)
-    if not 0.0 <= number < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be seconds >= 0, got {text!r}")
-    return number
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"must be a whole number >= 0, got {text!r}")
-    return number

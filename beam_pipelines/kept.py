@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from beam_pipelines.arguments import ArgumentError
+from beam_pipelines.command import ArgumentError
 from pa_river.state import StateError, unpack
 from pa_river.stream import CellSpec, Snapshot, SnapshotStore, sections
 

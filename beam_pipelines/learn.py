@@ -68,7 +68,7 @@ class LearnPerKeyFn(beam.DoFn):
             outputs = holder.on_event(event)
             put_out.append((position, outputs))
             if len(outputs) != 1:  # a duplicate puts out nothing, an overflow more than one record
-                _count(holder)
+                add_counts(holder)
         self._keep(holder, cell, wake, held is None)
         return self._tagged(put_out)
 
@@ -85,7 +85,7 @@ class LearnPerKeyFn(beam.DoFn):
             return iter(())
         holder = self._open(key, held)
         outputs = holder.on_end() if self._bounded else holder.on_due(time.micros / 1e6)
-        _count(holder)
+        add_counts(holder)
         self._keep(holder, cell, wake, False)
         return self._tagged([(None, outputs)])
 
@@ -121,11 +121,13 @@ class LearnPerKeyFn(beam.DoFn):
             yield beam.pvalue.TaggedOutput(tag, placed)
 
 
-def _count(holder: Holder) -> None:
-    """Add what leaves no record to Beam's metrics: duplicates, and what was too old, skipped or over a bound."""
-    for name, count in holder.drain_counts().items():
+def add_counts(holder: Holder) -> dict[str, int]:
+    """Add to Beam's metrics what leaves no record (duplicates, too old, skipped, over a bound); return all counts."""
+    counts = holder.drain_counts()
+    for name, count in counts.items():
         if name in COUNTED:
             Metrics.counter(NAMESPACE, name).inc(count)
+    return counts
 
 
 class Learned(NamedTuple):

@@ -18,8 +18,8 @@ import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from beam_pipelines import kept, live_arguments, options
-from beam_pipelines.arguments import ArgumentError
 from beam_pipelines.broker import Broker, Partition
+from beam_pipelines.command import ArgumentError
 from beam_pipelines.kafka import ReadLog, ReadLogToItsEnd
 from beam_pipelines.kafka_java import ReadByJava
 from beam_pipelines.kafka_sink import Publisher, Publishing

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import ast
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from beam_pipelines.arguments import FINGERPRINT, ArgumentError
+from beam_pipelines import command
 from beam_pipelines.broker import PREFIX, Broker, parse_settings
+from beam_pipelines.command import ArgumentError, Parser, count, one_way, seconds
 from beam_pipelines.kafka import TOMBSTONES, Reading
 from beam_pipelines.sinks import SNAPSHOTS
 
@@ -57,14 +56,9 @@ Any other option goes to Beam as it is, for example --prism_location ./prism, or
 """
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise ArgumentError(message)
-
-
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the command's own arguments; what it does not know is Beam's."""
-    parser = _Parser(
+    parser = Parser(
         prog=f"python -m {PROGRAM}",
         description="Learn one model per key from Kafka, without an end; go on after a crash with nothing lost and "
         "nothing learned twice.",
@@ -83,12 +77,12 @@ def build_parser() -> argparse.ArgumentParser:
     add("--expansion_service", metavar="HOST:PORT",
         help="read by Beam's own ReadFromKafka, whose Java expansion service is there; every start then reads the "
         "topics from their beginning, and skips what is known")
-    add("--lateness", metavar="S", type=_seconds, default=default.lateness,
+    add("--lateness", metavar="S", type=seconds, default=default.lateness,
         help="how much later than a later event of its partition one may come, in event time (default: 0)")
-    add("--idle_after", metavar="S", type=_seconds, default=default.idle_after,
+    add("--idle_after", metavar="S", type=seconds, default=default.idle_after,
         help="a partition read to its end and silent so long holds back no timer: its event time goes on with the wall "
         "clock (default: %(default)s)")
-    add("--max_future", metavar="S", type=_seconds, default=default.max_future,
+    add("--max_future", metavar="S", type=seconds, default=default.max_future,
         help="reject events further ahead of the wall clock (default: %(default)s)")
     add("--tombstones", choices=TOMBSTONES, default=default.tombstones,
         help="records without a value: rejected (default), skipped, or a reset of their key's model")
@@ -96,17 +90,17 @@ def build_parser() -> argparse.ArgumentParser:
     add = parser.add_argument_group("what to learn").add_argument
     add("--model", metavar="EXPR", default="PAClassifier(PA1(1.0))",
         help="calls, |, +, literals; names of pa_river, then of River (default: %(default)s)")
-    add("--label_ttl", metavar="S", type=_seconds,
+    add("--label_ttl", metavar="S", type=seconds,
         help="how long a prediction waits for its label, and a label for its features, in event time (default: for "
         "ever)")
-    add("--idle_ttl", metavar="S", type=_seconds,
+    add("--idle_ttl", metavar="S", type=seconds,
         help="after how long without an event, in event time, a key leaves with a last snapshot; its offsets and the "
         "number of its generation stay, and it comes back as a new model (default: never)")
     add("--order", metavar="ORDER", default="arrival",
         help="arrival: each partition's own (default); event_time: by event time, at equal times labels first, then by "
         "partition and offset, once no partition can bring an earlier event by --lateness and --idle_after; also "
         "between partitions. What comes later than that is handled at once and counted as out_of_order")
-    add("--shards", metavar="N", type=_count,
+    add("--shards", metavar="N", type=count,
         help="deal the keys into so many engine keys, each with many cells: for many cold keys (default: none)")
     add("--warm_start", metavar="DB", type=Path,
         help="snapshots.db of a bounded run: where keys begin that are new here")
@@ -118,20 +112,20 @@ def build_parser() -> argparse.ArgumentParser:
     add("--publish", metavar="PREFIX",
         help="send each stored record to the topic PREFIX.predictions, PREFIX.outcomes ... as well, in transactions: "
         "consumers with isolation.level=read_committed (librdkafka's default) see it once, whatever crashes")
-    add("--save_every", metavar="N", type=_count, default=200,
+    add("--save_every", metavar="N", type=count, default=200,
         help="events of a key between two resume points: what is done again after a crash (default: %(default)s)")
-    add("--save_within", metavar="S", type=_seconds, default=10.0,
+    add("--save_within", metavar="S", type=seconds, default=10.0,
         help="seconds after which a resume point is written although fewer came (default: %(default)s)")
-    add("--snapshot_every", metavar="N", type=_count, default=1_000,
+    add("--snapshot_every", metavar="N", type=count, default=1_000,
         help="updates of a key between two snapshots of its model (default: %(default)s)")
-    add("--keep", metavar="N", type=_count, default=100, help="snapshots kept a key (default: %(default)s)")
+    add("--keep", metavar="N", type=count, default=100, help="snapshots kept a key (default: %(default)s)")
     add("--export", action="store_true", help="write what DIR holds as JSON lines, and do nothing else")
     parser.add_argument("--runner", metavar="NAME", default="PrismRunner",
                         help="a Beam runner with state and timers, by name (default: PrismRunner)")
     parser.add_argument("--cells_apart", action="store_true",
                         help="ask the runner for a worker of the cells' own, apart from source and sink: two processes "
                         "where workers are processes (--environment_type EXTERNAL)")
-    parser.add_argument("--stall", metavar="S", type=_seconds, default=300.0,
+    parser.add_argument("--stall", metavar="S", type=seconds, default=300.0,
                         help="end the job when nothing has come through it for so long, which a dead worker may cause "
                         "(default: %(default)s; a silent topic is no such case)")
     parser.add_argument("--verbose", action="store_true", help="show the runner's own log")
@@ -181,17 +175,9 @@ def reading_of(args: argparse.Namespace) -> Reading:
 def check_output(args: argparse.Namespace) -> None:
     """`ArgumentError` if DIR must not be touched, or holds the models of another job."""
     output: Path = args.output
-    if output.exists() and not output.is_dir():
-        raise ArgumentError(f"--output {output} is not a folder")
-    if not output.exists() or not any(output.iterdir()) or args.overwrite:
+    if not command.goes_on(output, args.resume, args.overwrite):
         return
-    if not args.resume:
-        raise ArgumentError(f"{output} is not empty: give --resume to go on from it or --overwrite to replace it")
-    try:
-        before = json.loads((output / FINGERPRINT).read_text())
-        changed = sorted(name for name, value in fingerprint(args).items() if before.get(name) != value)
-    except (OSError, ValueError, KeyError, TypeError):
-        raise ArgumentError(f"--resume: {output} holds no live job ({FINGERPRINT} cannot be read)") from None
+    changed = command.changed(command.read_fingerprint(output, "live job"), fingerprint(args))
     if lasting := [name for name in changed if name in ("order", "shards")]:
         raise ArgumentError(f"--resume: {', '.join(lasting)} cannot change under the cells in {output}: give "
                             "--overwrite")
@@ -202,35 +188,18 @@ def check_output(args: argparse.Namespace) -> None:
 
 def fingerprint(args: argparse.Namespace) -> dict[str, Any]:
     """Return what must not change under a folder's models without a word from the user."""
-    model = ast.unparse(ast.parse(args.model.strip(), mode="eval"))  # spaces and quotes do not make another model
-    return {"job": "live", "model": model, "order": args.order, "shards": args.shards}
+    return {"job": "live", "model": one_way(args.model), "order": args.order, "shards": args.shards}
 
 
 def write_fingerprint(args: argparse.Namespace) -> None:
-    """Say in DIR whose models it holds; the file is whole or not there."""
-    beside = args.output / f"{FINGERPRINT}.new"
-    beside.write_text(json.dumps(fingerprint(args), indent=1) + "\n")
-    beside.replace(args.output / FINGERPRINT)
+    """Say in DIR whose models it holds."""
+    command.write_fingerprint(args.output, fingerprint(args))
 
 
 def _time(text: str) -> float:
     """Seconds since 1970; without an offset a time is UTC."""
     try:
-        return _seconds(text)
+        return seconds(text)
     except ValueError:
         found = datetime.fromisoformat(text)
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
-
-
-def _seconds(text: str) -> float:
-    number = float(text)
-    if not 0.0 <= number < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be seconds >= 0, got {text!r}")
-    return number
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"must be a whole number >= 0, got {text!r}")
-    return number

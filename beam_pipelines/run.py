@@ -20,7 +20,8 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import worker_handlers
 
 from beam_pipelines import arguments, kept, options, progress, sinks, sources, summary
-from beam_pipelines.arguments import PROGRAM, ArgumentError
+from beam_pipelines.arguments import PROGRAM
+from beam_pipelines.command import ArgumentError
 from beam_pipelines.jobs import JOBS
 from beam_pipelines.learn import NAMESPACE, learn_keyed, typed
 from beam_pipelines.report import write_report

@@ -8,7 +8,6 @@ from typing import Any
 
 import apache_beam as beam
 from apache_beam import coders
-from apache_beam.metrics import Metrics
 from apache_beam.runners.worker.statecache import CacheAware
 from apache_beam.transforms.timeutil import TimeDomain
 from apache_beam.transforms.userstate import ReadModifyWriteStateSpec, TimerSpec, on_timer
@@ -16,7 +15,7 @@ from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.timestamp import Timestamp
 
 from beam_pipelines import apart  # noqa: F401  (wherever these DoFns are unpickled)
-from beam_pipelines.learn import COUNTED, NAMESPACE, Batch, check_runner, typed
+from beam_pipelines.learn import Batch, add_counts, check_runner, typed
 from beam_pipelines.store import LiveStore
 from beam_pipelines.units import BEAT, Unit, spans, unit
 from pa_river.stream import CellSpec, Event, Holder, Output, SnapshotStore
@@ -121,7 +120,8 @@ class ServeFn(beam.DoFn):
         outputs: list[Output] = []
         for _, event in batch:
             outputs += held.holder.on_event(event)
-        known = self._count(held.holder)
+        counts = add_counts(held.holder)
+        known = sum(counts.get(name, 0) for name in _KNOWN)
         is_new = bool(outputs) or known < len(batch)
         held.unsaved += len(batch) if is_new else 0
         made = self._unit(key, held, outputs, _handled(batch), is_new, held.unsaved >= self._save_every)
@@ -148,7 +148,7 @@ class ServeFn(beam.DoFn):
         held = self._open(key, state)
         is_end = self._save_within is None
         outputs = held.holder.on_end() if is_end else held.holder.on_due(time.micros / 1e6)
-        self._count(held.holder)
+        add_counts(held.holder)
         held.unsaved += len(outputs)  # under order="event_time" this is where events are learned
         made = self._unit(key, held, outputs, [], bool(outputs), is_end or held.unsaved >= self._save_every)
         if self._save_within is not None:
@@ -196,14 +196,6 @@ class ServeFn(beam.DoFn):
         if held.unsaved and not held.is_armed:
             held.is_armed = True
             save.set(Timestamp.now() + within)
-
-    def _count(self, holder: Holder) -> int:
-        """Add to Beam's metrics what leaves no record; how many events were known already."""
-        counts = holder.drain_counts()
-        for name in COUNTED:
-            if counts.get(name):
-                Metrics.counter(NAMESPACE, name).inc(counts[name])
-        return sum(counts.get(name, 0) for name in _KNOWN)
 
 
 def _handled(batch: list[tuple[int, Event]]) -> list[tuple[str, int, int]]:

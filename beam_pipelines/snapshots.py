@@ -7,8 +7,9 @@ import datetime
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
+from beam_pipelines.command import ArgumentError, Parser
 from pa_river import state
 from pa_river.stream import Snapshot, SnapshotStore, diff, rollback_event
 from pa_river.stream.parsing import event_from
@@ -29,14 +30,9 @@ exit code: 0 done, 2 wrong arguments or no such snapshot.
 """
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise ValueError(message)
-
-
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the command and its five verbs."""
-    parser = _Parser(
+    parser = Parser(
         prog=f"python -m {PROGRAM}", description=__doc__.partition(": ")[2].capitalize() if __doc__ else None,
         epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
     )
@@ -84,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not args.db.is_file():
             raise ValueError(f"{args.db}: no such file")
         args.run(SnapshotStore(args.db), args)
-    except (ValueError, OSError) as error:  # StateError is a ValueError
+    except (ArgumentError, ValueError, OSError) as error:  # StateError is a ValueError
         print(f"{PROGRAM}: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     return 0
