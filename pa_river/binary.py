@@ -33,8 +33,19 @@ class BinaryLearner(Learner[float]):
         return scores > 0.0
 
 
+class MarginLearner(BinaryLearner, ScoreLearner):
+    """A learner that asks for a margin of 1."""
+
+    def _violation(self, phi: Features, y: bool, scores: float) -> Violation | None:
+        sign = 1.0 if y else -1.0
+        loss = 1.0 - sign * scores
+        if loss <= 0.0:
+            return None
+        return Violation(loss, self._store.norm(phi), (Term(sign, phi),))
+
+
 @state.storable
-class PAClassifier(_compiled.Margin, BinaryLearner, ScoreLearner, base.MiniBatchClassifier):
+class PAClassifier(_compiled.Margin, MarginLearner, base.MiniBatchClassifier):
     """Passive-Aggressive binary classifier: the smallest move that restores a margin of 1.
 
     Parameters
@@ -66,10 +77,3 @@ class PAClassifier(_compiled.Margin, BinaryLearner, ScoreLearner, base.MiniBatch
     1.0
 
     """
-
-    def _violation(self, phi: Features, y: bool, scores: float) -> Violation | None:
-        sign = 1.0 if y else -1.0
-        loss = 1.0 - sign * scores
-        if loss <= 0.0:
-            return None
-        return Violation(loss, self._store.norm(phi), (Term(sign, phi),))

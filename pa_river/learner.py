@@ -183,7 +183,11 @@ class Learner(abc.ABC, Generic[S]):
         """Become the weighted average of models of this class; this one is new, and run by the reference."""
         self._version = sum(model._version for model in models)
         store: Any = self._store
-        store.blend([(share, model._store, (0,)) for share, model in zip(shares, models)])
+        store.blend([(share, model._store, self._places(model)) for share, model in zip(shares, models)])
+
+    def _places(self, model: Any) -> Sequence[int]:
+        """Return the slot here of each slot of `model`, of the same class."""
+        return (0,)
 
     def _get_state(self) -> dict[str, Any]:
         return {"version": self._version, "store": self._store.get_state()}

@@ -88,13 +88,11 @@ class LabelLearner(Learner[list[float]]):
         self._register(self._arriving(y))
 
     def _blend(self, models: Sequence[Any], shares: Sequence[float]) -> None:
-        self._version = sum(model._version for model in models)
         for model in models:
             self._register(model._known)
-        store: Any = self._store
-        store.blend([(share, model._store, self._places(model)) for share, model in zip(shares, models)])
+        super()._blend(models, shares)
 
-    def _places(self, model: LabelLearner) -> list[int]:
+    def _places(self, model: Any) -> Sequence[int]:
         """Return the slot here of each slot of `model`; its nameless one becomes that of the first label it lacks."""
         places = [self._slots[label] for label in model._known]
         free = (slot for slot in range(max(self._least_slots, len(self._known))) if slot not in places)

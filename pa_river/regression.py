@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from river import base
 
 from pa_river import _compiled, _validate, labels, state, steps
@@ -11,8 +13,26 @@ from pa_river.learner import ScoreLearner
 from pa_river.terms import Features, Term, Violation
 
 
+class TubeLearner(ScoreLearner):
+    """A learner that asks for a score within eps of the target."""
+
+    eps: Any
+
+    _normalise_y = staticmethod(labels.target)
+
+    def _predicted(self, scores: float) -> float:
+        return scores
+
+    def _violation(self, phi: Features, y: float, scores: float) -> Violation | None:
+        error = y - scores
+        loss = abs(error) - self.eps
+        if loss <= 0.0:
+            return None
+        return Violation(loss, self._store.norm(phi), (Term(1.0 if error > 0.0 else -1.0, phi),))
+
+
 @state.storable
-class PARegressor(_compiled.Tube, ScoreLearner, base.MiniBatchRegressor):
+class PARegressor(_compiled.Tube, TubeLearner, base.MiniBatchRegressor):
     """Passive-Aggressive regression: the smallest move that brings the prediction within eps of the target.
 
     Parameters
@@ -57,15 +77,3 @@ class PARegressor(_compiled.Tube, ScoreLearner, base.MiniBatchRegressor):
     @property
     def _mutable_attributes(self) -> set[str]:
         return super()._mutable_attributes | {"eps"}
-
-    _normalise_y = staticmethod(labels.target)
-
-    def _predicted(self, scores: float) -> float:
-        return scores
-
-    def _violation(self, phi: Features, y: float, scores: float) -> Violation | None:
-        error = y - scores
-        loss = abs(error) - self.eps
-        if loss <= 0.0:
-            return None
-        return Violation(loss, self._store.norm(phi), (Term(1.0 if error > 0.0 else -1.0, phi),))

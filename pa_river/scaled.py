@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from river import base
 
-from pa_river import _compiled, _validate, batch, binary, labels, learner, state, steps
+from pa_river import _compiled, _validate, batch, binary, learner, regression, state, steps
 from pa_river.features import features
 from pa_river.spread import ScaledStore, scaled
-from pa_river.terms import Features, Name, Term, Violation
+from pa_river.terms import Features, Name
 
 
 class ScaledPA(learner.ScoreLearner):
@@ -63,7 +62,6 @@ class ScaledPA(learner.ScoreLearner):
         self, rule: steps.StepRule | None = None, *, learn_intercept: bool = True, eps: float | None = None,
     ):
         owner = type(self).__name__
-        _validate.require_instance(owner, "rule", rule, steps.StepRule, "PA(), PA1(C) or PA2(C)")
         self.rule = rule
         self.learn_intercept = _validate.require_bool(owner, "learn_intercept", learn_intercept)
         self.eps = self._tube(owner, eps)
@@ -110,7 +108,7 @@ class ScaledPA(learner.ScoreLearner):
 
 
 @state.storable
-class ScaledPAClassifier(_compiled.Scaled, ScaledPA, binary.BinaryLearner, base.MiniBatchClassifier):
+class ScaledPAClassifier(_compiled.Scaled, ScaledPA, binary.MarginLearner, base.MiniBatchClassifier):
     """What `ScaledPA` is without `eps`."""
 
     @staticmethod
@@ -118,28 +116,11 @@ class ScaledPAClassifier(_compiled.Scaled, ScaledPA, binary.BinaryLearner, base.
         if eps is not None:
             raise ValueError(f"{owner}(eps=...) must be None: a tube is for a ScaledPARegressor, got {eps!r}")
 
-    def _violation(self, phi: Features, y: bool, scores: float) -> Violation | None:
-        sign = 1.0 if y else -1.0
-        loss = 1.0 - sign * scores
-        return Violation(loss, self._store.norm(phi), (Term(sign, phi),)) if loss > 0.0 else None
-
 
 @state.storable
-class ScaledPARegressor(_compiled.Scaled, ScaledPA, base.MiniBatchRegressor):
+class ScaledPARegressor(_compiled.Scaled, ScaledPA, regression.TubeLearner, base.MiniBatchRegressor):
     """What `ScaledPA` is with `eps`."""
 
     @staticmethod
     def _tube(owner: str, eps: float | None) -> float:
         return _validate.require_non_negative(owner, "eps", 0.1 if eps is None else eps)
-
-    _normalise_y = staticmethod(labels.target)
-
-    def _predicted(self, scores: float) -> float:
-        return scores
-
-    def _violation(self, phi: Features, y: float, scores: float) -> Violation | None:
-        error = y - scores
-        loss = abs(error) - (self.eps or 0.0)
-        if loss <= 0.0:
-            return None
-        return Violation(loss, self._store.norm(phi), (Term(math.copysign(1.0, error), phi),))
