@@ -8,6 +8,7 @@ The maths stands in `_loops.py` and `stores.py`; here are its loops, in the same
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from pa_river._laws cimport LARGEST_NORM, LEAST_NORM
 from pa_river._names cimport (
     SEED, Arena, ArenaEntry, Names, arena_bytes, arena_find, arena_hash, arena_insert, arena_reserve, arena_truncate,
     hand, names_in,
@@ -27,8 +28,6 @@ cdef extern from "_columns.h" nogil:
 cdef extern from "Python.h":
     const char *PyBytes_AS_STRING(object)
     Py_ssize_t PyBytes_GET_SIZE(object)
-
-cdef double LEAST_NORM = 1e-140, LARGEST_NORM = 1e140
 
 
 cdef class ArenaStore(Names):

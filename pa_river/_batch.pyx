@@ -7,31 +7,23 @@ refused row costs no second pass over X, and a good batch none before it. Narrow
 `learn_one`, and so give its bits; wide rows in eight sums at once.
 """
 
-from libc.math cimport fabs, sqrt
+from libc.math cimport fabs
 from libc.stdint cimport int32_t
 from libc.stdlib cimport free, malloc
 
 from pa_river._arena cimport ArenaStore
-from pa_river._laws cimport Law, all_finite, finite, length_of, loss_of, norm_of
+from pa_river._laws cimport (
+    GOOD, INTERCEPT, LARGEST_NORM, LEAST_NORM, NARROW, NEAR_OVERFLOW, SCORE, VALUE, WEIGHT, Law, finite, judged,
+)
 from pa_river._sparse cimport learn_sparse, score_sparse
-from pa_river._tables cimport GOOD, INTERCEPT, SCORE, VALUE, WEIGHT, Table, importance, signs, table, targets
+from pa_river._tables cimport Table, importance, lawful, same_length, signs, sized, table, targets
 
 import numpy as np
-
-from pa_river import steps
 
 cdef extern from "_rows.h" nogil:
     double rows_move_dot(double *w, double tau, const double *last, const double *x, Py_ssize_t n, double *square)
     double rows_dot(const double *w, const double *x, Py_ssize_t n, double *square)
     double rows_dot_in_order(const double *w, const double *x, Py_ssize_t n, double *square)
-
-# Rows up to this width are summed in order. An example on the very edge of its margin is then passive in the batch
-# exactly where it is in the loop; in wide rows the edge is one rounding wide, and a step there moves nothing to speak of.
-cdef Py_ssize_t NARROW = 32
-
-# A bound on every weight grows by the largest move of each step; only beyond this are weights looked at one by one.
-cdef double NEAR_OVERFLOW = 1e300
-cdef double LEAST_SQUARE = 1e-280, LARGEST_SQUARE = 1e280, LEAST_NORM = 1e-140, LARGEST_NORM = 1e140
 
 
 cdef int slow_step(const Law *law, const double *x, Py_ssize_t n, double norm, double length, double *w,
@@ -58,7 +50,7 @@ cdef int dense_rows(const Law *law, const double[:, ::1] X, const double[::1] y,
     cdef Py_ssize_t n = X.shape[0], d = X.shape[1], i, j, kept, arrived = 0
     cdef const double *x
     cdef const double *last = NULL
-    cdef double score, square, loss, sign, norm, length, tau = 0.0, weight = 1.0, bound = fabs(intercept[0])
+    cdef double score, square, norm = 1.0, length = 0.0, tau = 0.0, bound = fabs(intercept[0])
     cdef int refused
     for j in range(d):
         bound = max(bound, fabs(own[j]))
@@ -73,25 +65,14 @@ cdef int dense_rows(const Law *law, const double[:, ::1] X, const double[::1] y,
             score = rows_move_dot(own, tau, last, x, d, &square)
             last = NULL
         score += intercept[0]
-        if not square <= LARGEST_SQUARE and not all_finite(x, d):
-            return VALUE
-        if weights is not None:
-            weight = weights[i]
-            if weight == 0.0:
-                continue
-        if not finite(score):
-            return SCORE
-        loss = loss_of(law, y[i], score, &sign)
-        if loss <= 0.0:
+        refused = judged(law, y[i], score, square, x, d, 1.0 if weights is None else weights[i], &norm, &length)
+        if refused != GOOD:
+            return refused
+        if length == 0.0:
             continue
-        square += law.extra
-        norm = sqrt(square) if LEAST_SQUARE <= square <= LARGEST_SQUARE else norm_of(x, d, law.extra)
-        length = length_of(law, loss, norm, weight)
-        if not length > 0.0:
-            continue
-        bound += length
+        bound += fabs(length)
         if LEAST_NORM <= norm <= LARGEST_NORM and bound < NEAR_OVERFLOW:
-            tau = sign * length / norm
+            tau = length / norm
             intercept[0] += law.extra * tau
             if d > NARROW:
                 last = x
@@ -99,7 +80,7 @@ cdef int dense_rows(const Law *law, const double[:, ::1] X, const double[::1] y,
                 for j in range(d):
                     own[j] += tau * x[j]
         else:
-            refused = slow_step(law, x, d, norm, sign * length, own, intercept)
+            refused = slow_step(law, x, d, norm, length, own, intercept)
             if refused != GOOD:
                 return refused
             bound = fabs(intercept[0])
@@ -131,17 +112,14 @@ def learn(ArenaStore store, rule, eps, X, y, w):
     cdef Table plain
     cdef Py_ssize_t at = 0
     cdef int refused
-    rule = rule if rule is not None else steps.DEFAULT
-    if type(rule) not in (steps.PA, steps.PA1, steps.PA2):
+    law.eps, law.extra = (-1.0 if eps is None else eps), store._extra
+    if not lawful(rule, &law):
         return -1
     plain = table(X)
     if plain is None:
         return -1
-    law.eps, law.extra = (-1.0 if eps is None else eps), store._extra
-    law.rule, law.C = (steps.PA, steps.PA1, steps.PA2).index(type(rule)), getattr(rule, "C", 0.0)
-    y, w = (y if hasattr(y, "__len__") else list(y)), (w if w is None or hasattr(w, "__len__") else list(w))
-    if not plain.rows == len(y) == (plain.rows if w is None else len(w)):
-        raise ValueError(f"X has {plain.rows} rows, y has {len(y)}, w has {plain.rows if w is None else len(w)}")
+    y, w = sized(y), sized(w)
+    same_length(plain, y, w)
     goals, weights = (signs(y) if eps is None else targets(y)), (None if w is None else importance(w))
     if plain.rows:
         refused = (dense if plain.csr is None else learn_sparse)(store, &law, plain, goals, weights, &at)

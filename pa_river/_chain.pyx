@@ -11,6 +11,7 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from pa_river._lattice cimport Decoder, roomy
+from pa_river._laws cimport LARGEST_NORM, LARGEST_SQUARE, LEAST_NORM, LEAST_SQUARE
 
 import math
 
@@ -19,8 +20,6 @@ from pa_river._loops import finite
 
 cdef extern from "_chain.h" nogil:
     void chain_prefetch(const void *)
-
-cdef double LEAST_SQUARE = 1e-280, LARGEST_SQUARE = 1e280, LEAST_NORM = 1e-140, LARGEST_NORM = 1e140
 
 # The cells of a difference while it is gathered, and the table that finds them.
 ctypedef struct Parts:

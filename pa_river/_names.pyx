@@ -15,6 +15,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport realloc
 from libc.string cimport memcpy, memset
 
+from pa_river._laws cimport LARGEST_SQUARE, LEAST_SQUARE
+
 import sys
 
 import numpy as np
@@ -66,8 +68,6 @@ SEED = <uint64_t>(hash("pa_river") & 0xFFFFFFFFFFFFFFFF)
 # np.float64 is a float in memory too, and what rows of numpy arrays bring.
 cdef object float64 = np.float64
 cdef void *FLOAT64 = <void *>float64
-
-cdef double LEAST_SQUARE = 1e-280, LARGEST_SQUARE = 1e280
 
 cdef list texts_in_hand = None  # the encoded names of a record that came through `canonical`
 

@@ -12,13 +12,16 @@ from libc.stdint cimport int32_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from pa_river._laws cimport Law, all_finite, finite, length_of, norm_of
+from pa_river._laws cimport (
+    GOOD, INTERCEPT, LARGEST_NORM, LARGEST_SQUARE, LEAST_NORM, NARROW, NEAR_OVERFLOW, SCORE, VALUE, WEIGHT, Law, all_finite,
+    finite, length_of, norm_of,
+)
 from pa_river._rowarena cimport Row, RowArena
-from pa_river._tables cimport GOOD, INTERCEPT, SCORE, VALUE, WEIGHT, Table, importance, table
+from pa_river._tables cimport Table, importance, lawful, same_length, sized, table
 
 import numpy as np
 
-from pa_river import labels, steps
+from pa_river import labels
 
 cdef extern from "_rows.h" nogil:
     double rows_dot_in_order(const double *w, const double *x, Py_ssize_t n, double *square)
@@ -27,9 +30,6 @@ cdef extern from "_rows.h" nogil:
     void rows_products_in_order(const double *W, Py_ssize_t k, const double *x, Py_ssize_t n, double *out)
     void rows_add(double *totals, double value, const double *row, Py_ssize_t n)
 
-cdef Py_ssize_t NARROW = 32  # see `_batch.pyx`
-cdef double NEAR_OVERFLOW = 1e300
-cdef double LEAST_SQUARE = 1e-280, LARGEST_SQUARE = 1e280, LEAST_NORM = 1e-140, LARGEST_NORM = 1e140
 # Beyond this, sums in another order could lose what the plain order keeps; such blocks go row by row.
 cdef double TAME = 1e100
 cdef double ROOT = sqrt(2.0)
@@ -117,9 +117,7 @@ cdef class Batch:
         loss = 1.0 - (scores[own] - scores[best])
         if loss <= 0.0:
             return GOOD
-        square += self.law.extra
-        norm[0] = ROOT * (sqrt(square) if LEAST_SQUARE <= square <= LARGEST_SQUARE
-                          else norm_of(&self.X[row, 0], self.width, self.law.extra))
+        norm[0] = ROOT * norm_of(square, &self.X[row, 0], self.width, self.law.extra)
         length[0] = length_of(&self.law, loss, norm[0], weight)
         rival[0] = best
         return GOOD
@@ -251,20 +249,20 @@ cdef class Batch:
 
 def learn(RowArena store, rule, list known, dict slots, X, y, w):
     """Learn a batch, all or nothing, and return how many examples counted; -1: not plain, nothing was done."""
+    cdef Law law
     cdef Table plain
     cdef Batch batch
     cdef Py_ssize_t row, at = 0, begin
     cdef int refused = GOOD
     cdef int32_t[::1] own, counts
-    rule = rule if rule is not None else steps.DEFAULT
-    if type(rule) not in (steps.PA, steps.PA1, steps.PA2):
+    law.eps, law.extra = -1.0, store._extra
+    if not lawful(rule, &law):
         return -1
     plain = table(X)
     if plain is None or plain.csr is not None:
         return -1
-    y, w = list(y), (w if w is None or hasattr(w, "__len__") else list(w))
-    if not plain.rows == len(y) == (plain.rows if w is None else len(w)):
-        raise ValueError(f"X has {plain.rows} rows, y has {len(y)}, w has {plain.rows if w is None else len(w)}")
+    y, w = list(y), sized(w)
+    same_length(plain, y, w)
     weights = None if w is None else importance(w)
     own, counts = np.empty(plain.rows, np.int32), np.empty(plain.rows, np.int32)
     arriving = {}
@@ -286,9 +284,7 @@ def learn(RowArena store, rule, list known, dict slots, X, y, w):
                 total += 1
         own[row], counts[row] = place, max(2, total, <Py_ssize_t>place + 1)
     batch = Batch(store, plain, max(2, total + 1))
-    batch.own, batch.counts, batch.weights = own, counts, weights
-    batch.law.eps, batch.law.extra = -1.0, store._extra
-    batch.law.rule, batch.law.C = (steps.PA, steps.PA1, steps.PA2).index(type(rule)), getattr(rule, "C", 0.0)
+    batch.own, batch.counts, batch.weights, batch.law = own, counts, weights, law
     if plain.width and batch.prototypes.nbytes > BLOCKS_FROM:
         for begin in range(0, plain.rows, BLOCK):
             refused = batch.by_block(begin, min(begin + <Py_ssize_t>BLOCK, plain.rows), &at)

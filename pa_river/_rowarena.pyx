@@ -11,6 +11,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
+from pa_river._laws cimport LARGEST_NORM, LEAST_NORM
 from pa_river._names cimport (
     SEED, Names, arena_bytes, arena_find, arena_hash, arena_insert, arena_reserve, arena_truncate, hand, names_in,
 )
@@ -25,8 +26,6 @@ cdef extern from "Python.h":
 
 cdef extern from "_rows.h" nogil:
     void rows_add(double *totals, double value, const double *row, Py_ssize_t n)
-
-cdef double LEAST_NORM = 1e-140, LARGEST_NORM = 1e140
 
 # The scores of the record in hand, one a label.
 cdef double *totals = NULL

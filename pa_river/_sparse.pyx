@@ -6,15 +6,14 @@ The weights move in place, with a log of what stood there before, so a refused r
 summed in the order of `learn_one`, and so give its bits. The arena learns of it when somebody asks it something.
 """
 
-from libc.math cimport sqrt
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
 from pa_river._arena cimport ArenaStore, Columns
-from pa_river._laws cimport Law, all_finite, finite, length_of, loss_of, norm_of
+from pa_river._laws cimport GOOD, INTERCEPT, LARGEST_NORM, LEAST_NORM, WEIGHT, Law, finite, judged
 from pa_river._names cimport SEED, Arena
-from pa_river._tables cimport GOOD, INTERCEPT, SCORE, VALUE, WEIGHT, Table
+from pa_river._tables cimport Table
 
 import numpy as np
 
@@ -31,8 +30,6 @@ cdef extern from "_columns.h" nogil:
     int columns_widen(Columns *, size_t width)
     int columns_settle(Columns *, Arena *, uint64_t seed)
     void columns_close(Columns *)
-
-cdef double LEAST_SQUARE = 1e-280, LARGEST_SQUARE = 1e280, LEAST_NORM = 1e-140, LARGEST_NORM = 1e140
 
 # A table may be far wider than what stands in it, as hashed features are. Beyond this, columns are numbered anew.
 cdef Py_ssize_t WIDE = 1 << 22
@@ -121,30 +118,19 @@ cdef class Rows:
         """Learn the rows in order until one is refused; `at` tells which."""
         cdef Py_ssize_t i, begin, size, moved, notes
         cdef const double *x
-        cdef double score, square, loss, sign, tau, weight = 1.0, norm, length, intercept
+        cdef double score, square, tau, norm = 1.0, length = 0.0, intercept
+        cdef int refused
         for i in range(self.indptr.shape[0] - 1):
             at[0] = i
             begin, size = self.indptr[i], self.indptr[i + 1] - self.indptr[i]
             x = &self.data[0] + begin
             self.score(i, &score, &square)
             score += self.store.intercept
-            if (not square <= LARGEST_SQUARE or not finite(score)) and not all_finite(x, size):
-                return VALUE
-            if weights is not None:
-                weight = weights[i]
-                if weight == 0.0:
-                    continue
-            if not finite(score):
-                return SCORE
-            loss = loss_of(law, y[i], score, &sign)
-            if loss <= 0.0:
+            refused = judged(law, y[i], score, square, x, size, 1.0 if weights is None else weights[i], &norm, &length)
+            if refused != GOOD:
+                return refused
+            if length == 0.0:
                 continue
-            square += law.extra
-            norm = sqrt(square) if LEAST_SQUARE <= square <= LARGEST_SQUARE else norm_of(x, size, law.extra)
-            length = length_of(law, loss, norm, weight)
-            if not length > 0.0:
-                continue
-            length *= sign
             tau = length / norm
             intercept = self.store.intercept + tau if law.extra else self.store.intercept
             if not finite(intercept):

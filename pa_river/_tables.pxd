@@ -1,11 +1,6 @@
-"""Tables of numbers, and why a row of one may be refused."""
+"""What a batch is given, in a form that compiled loops take."""
 
-cdef enum:
-    GOOD = -1  # why a row was refused: a value, the score, a weight, the intercept
-    VALUE = 0
-    SCORE = 1
-    WEIGHT = 2
-    INTERCEPT = 3
+from pa_river._laws cimport Law
 
 
 cdef class Table:
@@ -19,3 +14,6 @@ cdef Table table(object X)
 cdef object signs(object y)
 cdef object targets(object y)
 cdef object importance(object w)
+cdef bint lawful(object rule, Law *law)
+cdef object sized(object values)
+cdef int same_length(Table plain, object y, object w) except -1

@@ -5,11 +5,15 @@
 Whatever is not plain gives None, and the loop of `learn_one`, which takes anything, is the way.
 """
 
+from pa_river._laws cimport INTERCEPT, SCORE, VALUE, WEIGHT, Law
+
 import sys
 
 import numpy as np
 
-from pa_river import _validate, features, labels
+from pa_river import _validate, features, labels, steps
+
+RULES = (steps.PA, steps.PA1, steps.PA2)
 
 _REASONS = {
     SCORE: "the score would not be finite; nothing was learned",
@@ -72,6 +76,29 @@ cdef Table table(object X):
     plain.array = np.ascontiguousarray(array, np.float64)
     plain.rows, plain.width = plain.array.shape
     return plain
+
+
+cdef bint lawful(object rule, Law *law):
+    """Write a rule to `law`; False for one that is none of the three known ones."""
+    if rule is None:
+        rule = steps.DEFAULT
+    if type(rule) not in RULES:
+        return False
+    law.rule, law.C = RULES.index(type(rule)), getattr(rule, "C", 0.0)
+    return True
+
+
+cdef object sized(object values):
+    """Return labels or weights as they are, but what can be read only once as a list."""
+    return values if values is None or hasattr(values, "__len__") else list(values)
+
+
+cdef int same_length(Table plain, object y, object w) except -1:
+    """`ValueError` unless there is a label, and a weight if there are weights, for each row."""
+    weights = plain.rows if w is None else len(w)
+    if not plain.rows == len(y) == weights:
+        raise ValueError(f"X has {plain.rows} rows, y has {len(y)}, w has {weights}")
+    return 0
 
 
 def numeric(kind):
