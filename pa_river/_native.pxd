@@ -9,8 +9,10 @@ cdef class Core:
     cdef object store
     cdef public int64_t _version
     cdef object chosen  # the rule, checked
+    cdef bint is_native  # whether the store is one that the methods work on
 
     cdef void take(self) noexcept
+    cdef object answer(self, object x, object y, object w, bint ask)
 
 
 cdef class ScoreCore(Core):

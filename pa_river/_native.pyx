@@ -70,6 +70,23 @@ cdef class Core:
     cdef void take(self) noexcept:
         """Note which kind of store it is."""
 
+    cdef object answer(self, object x, object y, object w, bint ask):
+        """Learn one example; to whom asks, return what was predicted before it."""
+        raise NotImplementedError
+
+    def learn_one(self, x, y, w=1.0):
+        """Learn one example of weight w; see `learner.PALearner.learn_one`."""
+        if self.is_native:
+            self.answer(x, y, w, False)
+        else:
+            super().learn_one(x, y, w)
+
+    def step(self, x, y, w=1.0):
+        """Return what `predict_one(x)` returns, then learn: one look-up of the features for both."""
+        if self.is_native:
+            return self.answer(x, y, w, True)
+        return super().step(x, y, w)
+
     @property
     def rule(self):
         return self.chosen
@@ -101,6 +118,7 @@ cdef class ScoreCore(Core):
 
     cdef void take(self) noexcept:
         self.arena = self.store if type(self.store) is ArenaStore else None
+        self.is_native = self.arena is not None
 
     def decision_one(self, x):
         """Return the raw score w . x + intercept. Never changes the model."""
@@ -146,8 +164,7 @@ cdef class ScoreCore(Core):
 cdef class Margin(ScoreCore):
     """`binary.PAClassifier`, compiled: loss 1 - y (w . x)."""
 
-    cdef double answer(self, object x, object y, object w, bint ask) except? -1.0:
-        """Learn one example and return the score before it. `ask`: a score is wanted even where nothing is learned."""
+    cdef object answer(self, object x, object y, object w, bint ask):
         cdef ArenaStore store = self.arena
         cdef double weight = weight_of(w), loss, score = 0.0
         cdef double sign = 1.0 if (y if type(y) is bool else labels.binary(y)) else -1.0
@@ -159,7 +176,7 @@ cdef class Margin(ScoreCore):
             if loss > 0.0:
                 self.move(store, x, loss, sign, weight)
             self._version += 1
-        return score
+        return score > 0.0 if ask else None
 
     def predict_one(self, x, **kwargs):
         """Return the prediction for x. Never changes the model; `ValueError` as in `learn_one`."""
@@ -168,19 +185,6 @@ cdef class Margin(ScoreCore):
         self.arena.measure(x)
         return self.arena.finite_score() > 0.0
 
-    def learn_one(self, x, y, w=1.0):
-        """Learn one example of weight w; see `learner.PALearner.learn_one`."""
-        if self.arena is None:
-            super().learn_one(x, y, w)
-        else:
-            self.answer(x, y, w, False)
-
-    def step(self, x, y, w=1.0):
-        """Return what `predict_one(x)` returns, then learn: one look-up of the features for both."""
-        if self.arena is None:
-            return super().step(x, y, w)
-        return self.answer(x, y, w, True) > 0.0
-
 
 cdef class Tube(ScoreCore):
     """`regression.PARegressor`, compiled: loss |y - w . x| - eps."""
@@ -188,7 +192,7 @@ cdef class Tube(ScoreCore):
     cdef object width(self):
         return self.__dict__["eps"]
 
-    cdef double answer(self, object x, object y, object w, bint ask) except? -1.0:
+    cdef object answer(self, object x, object y, object w, bint ask):
         cdef ArenaStore store = self.arena
         cdef double weight = weight_of(w), target = labels.target(y) if type(y) is not float else y
         cdef double error, loss, score = 0.0
@@ -203,7 +207,7 @@ cdef class Tube(ScoreCore):
             if loss > 0.0:
                 self.move(store, x, loss, 1.0 if error > 0.0 else -1.0, weight)
             self._version += 1
-        return score
+        return score if ask else None
 
     def predict_one(self, x, **kwargs):
         """Return the prediction for x. Never changes the model; `ValueError` as in `learn_one`."""
@@ -211,16 +215,3 @@ cdef class Tube(ScoreCore):
             return super().predict_one(x)
         self.arena.measure(x)
         return self.arena.finite_score()
-
-    def learn_one(self, x, y, w=1.0):
-        """Learn one example of weight w; see `learner.PALearner.learn_one`."""
-        if self.arena is None:
-            super().learn_one(x, y, w)
-        else:
-            self.answer(x, y, w, False)
-
-    def step(self, x, y, w=1.0):
-        """Return what `predict_one(x)` returns, then learn: one look-up of the features for both."""
-        if self.arena is None:
-            return super().step(x, y, w)
-        return self.answer(x, y, w, True)

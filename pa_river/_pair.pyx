@@ -38,9 +38,9 @@ cdef class Pair(Core):
 
     cdef void take(self) noexcept:
         self.arena = self.store if type(self.store) is RowArena else None
+        self.is_native = self.arena is not None
 
     cdef object answer(self, object x, object y, object w, bint ask):
-        """Learn one example and, to whom asks, return what was predicted before it."""
         cdef RowArena store = self.arena
         cdef double weight = weight_of(w), loss, norm, length
         cdef double *scores
@@ -48,7 +48,7 @@ cdef class Pair(Core):
         cdef int32_t[2] slots
         cdef list known = self._known
         cdef dict places = self._slots
-        cdef Py_ssize_t count = max(2, len(known)), own, rival, chosen = -1
+        cdef Py_ssize_t count = max(2, len(known)), own, rival, winner = -1
         if type(y) is not str and type(y) is not int:
             y = labels.label(y)
         own = places.get(y, len(known))
@@ -56,7 +56,7 @@ cdef class Pair(Core):
         if ask or weight > 0.0:
             scores = store.score_seen(count)
             if ask and known:
-                chosen = best_of(scores, len(known), -1)
+                winner = best_of(scores, len(known), -1)
             if weight > 0.0:
                 if own >= count:
                     scores[own], count = 0.0, own + 1  # a new label's
@@ -65,7 +65,7 @@ cdef class Pair(Core):
                 if loss > 0.0:
                     stamp = store.stamp()
                     norm = ROOT * store.length_of_seen()
-                    length = length_by(self.rule, loss, norm, weight)
+                    length = length_by(self.chosen, loss, norm, weight)
                     if length > 0.0:
                         if store.stamp() != stamp:  # a rule of the user's own asked a model something
                             store.measure(x)
@@ -76,7 +76,7 @@ cdef class Pair(Core):
                 if own == len(known):
                     places[y] = own
                     known.append(y)
-        return known[chosen] if chosen >= 0 else None
+        return known[winner] if winner >= 0 else None
 
     def predict_one(self, x, **kwargs):
         """Return the prediction for x. Never changes the model; `ValueError` as in `learn_one`."""
@@ -88,24 +88,11 @@ cdef class Pair(Core):
         scores = self.arena.score_seen(max(2, len(known)))
         return known[best_of(scores, len(known), -1)] if known else None
 
-    def learn_one(self, x, y, w=1.0):
-        """Learn one example of weight w; see `learner.PALearner.learn_one`."""
-        if self.arena is None:
-            super().learn_one(x, y, w)
-        else:
-            self.answer(x, y, w, False)
-
-    def step(self, x, y, w=1.0):
-        """Return what `predict_one(x)` returns, then learn: one look-up of the features for both."""
-        if self.arena is None:
-            return super().step(x, y, w)
-        return self.answer(x, y, w, True)
-
     def learn_many(self, X, y, w=None):
         """Learn the rows of X in order, all or nothing; see `learner.PALearner.learn_many`."""
         cdef int64_t counted = -1
         if self.arena is not None:
-            counted = _pairs.learn(self.arena, self.rule, self._known, self._slots, X, y, w)
+            counted = _pairs.learn(self.arena, self.chosen, self._known, self._slots, X, y, w)
         if counted < 0:
             super().learn_many(X, y, w)
         else:

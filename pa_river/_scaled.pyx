@@ -11,6 +11,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
+from pa_river._laws cimport LARGEST_NORM, LARGEST_SQUARE, LEAST_NORM, LEAST_SQUARE
 from pa_river._names cimport Names, arena_bytes, arena_truncate, hand, names_in
 from pa_river._native cimport Core, length_by, weight_of
 
@@ -20,8 +21,6 @@ from pa_river import _compiled, _pack, labels
 
 cdef extern from "Python.h":
     const char *PyBytes_AS_STRING(object)
-
-cdef double LEAST_SQUARE = 1e-280, LARGEST_SQUARE = 1e280, LEAST_NORM = 1e-140, LARGEST_NORM = 1e140
 
 ctypedef struct Spread:
     double count, mean, variance
@@ -243,9 +242,9 @@ cdef class Scaled(Core):
 
     cdef void take(self) noexcept:
         self.arena = self.store if type(self.store) is ScaledArena else None
+        self.is_native = self.arena is not None
 
-    cdef double answer(self, object x, object y, object w, bint ask) except? -1.0:
-        """Learn one example and, to whom asks, return the score before it."""
+    cdef object answer(self, object x, object y, object w, bint ask):
         cdef ScaledArena store = self.arena
         cdef object eps = self.__dict__["eps"]
         cdef double weight = weight_of(w), score = 0.0, now, square = 0.0, sign, loss, target = 0.0, norm, length = 0.0
@@ -266,13 +265,16 @@ cdef class Scaled(Core):
             norm = store.length_of_after(square)
             if loss > 0.0:
                 stamp = store.stamp()
-                length = sign * length_by(self.rule, loss, norm, weight)
+                length = sign * length_by(self.chosen, loss, norm, weight)
                 if store.stamp() != stamp:  # a rule of the user's own asked a model something: x is no longer in hand
                     store.measure(x)
                     store.observe(&square)
             store.keep(length, norm)
             self._version += 1
-        return score
+        return None if not ask else self.said(score)
+
+    cdef object said(self, double score):
+        return score > 0.0 if self.__dict__["eps"] is None else score
 
     def decision_one(self, x):
         """Return the raw score of the scaled x. Never changes the model."""
@@ -286,22 +288,7 @@ cdef class Scaled(Core):
         if self.arena is None:
             return super().predict_one(x)
         self.arena.measure(x)
-        score = self.arena.score_seen()
-        return score > 0.0 if self.__dict__["eps"] is None else score
-
-    def learn_one(self, x, y, w=1.0):
-        """Learn one example of weight w; see `learner.PALearner.learn_one`."""
-        if self.arena is None:
-            super().learn_one(x, y, w)
-        else:
-            self.answer(x, y, w, False)
-
-    def step(self, x, y, w=1.0):
-        """Return what `predict_one(x)` returns, then learn: one look-up of the features for both."""
-        if self.arena is None:
-            return super().step(x, y, w)
-        score = self.answer(x, y, w, True)
-        return score > 0.0 if self.__dict__["eps"] is None else score
+        return self.said(self.arena.score_seen())
 
     # What the batches of `learner.Learner` ask of one row.
 
