@@ -22,10 +22,10 @@ MODULES = [
     for name in CORE
 ]
 if importlib.util.find_spec("scipy") is not None:  # its declarations of BLAS are needed to translate
-    ODM_HEADERS = [f"pa_river/odm/{name}" for name in ("_border.pxd", "_frozen.pxd", "_symm.h")]
+    ODM_HEADERS = sorted(str(path) for ending in ("h", "pxd") for path in Path("pa_river/odm").glob(f"*.{ending}"))
     MODULES += [
-        (f"pa_river.odm.{name}", [f"pa_river/odm/{name}.pyx"], ODM_HEADERS, FLAGS + ANY_ORDER)
-        for name in ("_border", "_frozen", "_loops", "_path", "_primal")
+        (f"pa_river.odm.{path.stem}", [str(path)], ODM_HEADERS, FLAGS + ANY_ORDER)
+        for path in sorted(Path("pa_river/odm").glob("*.pyx"))
     ]
 REQUIRED = os.environ.get("PA_REQUIRE_NATIVE") == "1"
 

@@ -4,6 +4,8 @@
 from libc.stdint cimport int64_t
 from scipy.linalg.cython_blas cimport daxpy, ddot
 
+from pa_river.odm._kept cimport Kept
+
 cdef enum:
     # status of a change, as the Python side reads it
     DONE = 0
@@ -26,37 +28,21 @@ cdef inline void axpy(int n, double a, const double *x, double *y) noexcept nogi
     daxpy(&n, &a, <double *>x, &one, y, &one)
 
 
-cdef class Border:
-    # of the problem
-    cdef double[:, ::1] H, costs
-    cdef double[::1] alpha
-    cdef signed char[::1] side
-    # the base inverse, and what is pending beside it
-    cdef double[::1, :] B
+cdef class Border(Kept):
+    # what is pending beside the base inverse
     cdef double[:, ::1] Z, small
-    cdef int64_t[::1] base, place, queued, of
+    cdef int64_t[::1] queued, of, spent
     cdef signed char[::1] sides, active, comes
-    # columns B0 h of instances that may come
-    cdef double[:, ::1] Y, h, out
-    cdef int64_t[::1] whom, column, age, spent
-    cdef int hand
-    cdef double steepest
     # of the pivot at hand
     cdef double[::1] u, sigma, e
     cdef double pivot, value
-    cdef public int n, k, count
-    cdef public long long pivots, folds, passes
+    cdef public int k, count
+    cdef public long long pivots, folds
 
     cdef double margin(self, Py_ssize_t slot) noexcept
     cdef double diagonal(self, Py_ssize_t slot, int side) noexcept
     cdef int enter(self, Py_ssize_t slot, int side, double *along, double gap) except -1
     cdef int leave(self, Py_ssize_t slot, int side, double *along, double target) except -1
-    cdef int prepare(self, const int64_t *slots, int count) except -1
-    cdef int companions(self, int64_t *who, int count) except -1
-    cdef void drop(self, Py_ssize_t slot) noexcept
-    cdef int _pass(self, int64_t *who, int count) except -1
-    cdef void note(self, Py_ssize_t slot) noexcept
-    cdef int _keep(self, Py_ssize_t slot, int64_t age) noexcept
     cdef int _take_back(self, Py_ssize_t slot, int64_t p, int side, double *along, double gap) except -1
     cdef void _move(self, double *along, double length, const double *direction) noexcept
     cdef void _append(self, const double *z, double pivot, int64_t of, int comes) noexcept

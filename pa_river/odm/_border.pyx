@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The inverse that the compiled engines pivot on: a base left as it is, a bordered block, and columns kept for later."""
+"""The inverse that the compiled engines pivot on: a base left as it is, and a bordered block beside it."""
 
 import numpy as np
 
@@ -7,15 +7,10 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport dgemm, dgemv, dsymv
 
-cdef extern from "odm/_symm.h":
-    enum:
-        SYMM_MOST
-    ctypedef void symm_pass(const double *B, long ld, long n, const double *h, double *out, long stride) noexcept nogil
-    symm_pass *symm_for(int count) nogil
+from pa_river.odm._kept cimport Kept, SYMM_MOST
 
 cdef enum:
     _BLOCK = 192  # columns of the triangle that one gemm of the fold brings up to date
-    _LARGE = 1024  # order from which the base is in no near cache, and further right sides cost nothing
     _GATHERED = 16  # columns whose h the fold gathers at a time
 
 cdef double _WORN = 1e-12 / 2.2e-16
@@ -24,16 +19,13 @@ cdef double PLUS = 1.0
 cdef double MINUS = -1.0
 cdef double ZERO = 0.0
 cdef int _pending = PENDING
-#: How many right sides one pass over the base takes.
-AT_ONCE = SYMM_MOST
 
 
-cdef class Border:
+cdef class Border(Kept):
     """Q_S^{-1} as `FrozenEngine` keeps it, B0 by the lower triangle, column after column; pivots as single calls.
 
     A pivot moves a vector by slot: the multipliers, or the direction of a path. To enter needs the column B0 h of an
-    instance, the only product that reads all of B0. Columns are kept: several are made in one pass over B0, what
-    comes back from S keeps its own, and a fold takes them along to the new base in O(n k) each.
+    instance, which is kept; a fold takes the kept columns along to the new base in O(n k) each.
 
     A column must be B0 h of this very B0, errors of B0 included: what differs enters the inverse times the cost, at
     most, and rounding makes a column differ by about eps times the cost with every fold. So it is made anew after as
@@ -49,10 +41,6 @@ cdef class Border:
         """Work on these arrays of the problem."""
         self.H, self.alpha, self.side, self.costs = H, alpha, side, costs
         self.steepest = (costs[:, : len(H)].max(axis=0) * H.diagonal()).max(initial=0.0)
-
-    cdef void note(self, Py_ssize_t slot) noexcept:
-        """Take note of an instance that has come."""
-        self.steepest = max(self.steepest, max(self.costs[0, slot], self.costs[1, slot]) * self.H[slot, slot])
 
     def take(self, B, base, sides, active, place, queued, Z, small, of, comes, int n, int k, int columns):
         """Work on these arrays of the engine, and keep up to `columns` columns; those kept so far are forgotten."""
@@ -95,8 +83,7 @@ cdef class Border:
             self._pass(<int64_t *>&slot, 1)
         z = &self.Y[self.column[slot], 0]
         n, k = self.n, self.k
-        for i in range(n):
-            h[i] = row[self.base[i]]
+        self._gather(slot, h)
         s = row[slot] + diagonal - dot(n, h, z)
         self._against(h, &self.sigma[0])
         for i in range(k):
@@ -243,77 +230,6 @@ cdef class Border:
         if self.n and self.k:
             dgemv(&plain, &self.n, &self.k, &MINUS, &self.Z[0, 0], &lz, &self.e[0], &ONE, &PLUS, out, &ONE)
 
-    # ---- columns B0 h
-
-    cdef int prepare(self, const int64_t *slots, int count) except -1:
-        """Have the columns of at most `SYMM_MOST` instances that are about to enter, by one pass over the base."""
-        cdef int64_t who[SYMM_MOST]
-        cdef int i, wanted = 0
-        for i in range(count):
-            if self.column[slots[i]] < 0 and self.place[slots[i]] < 0:
-                who[wanted] = slots[i]
-                wanted += 1
-        if wanted:
-            if self.n >= _LARGE:
-                wanted = self.companions(who, wanted)
-            self._pass(who, wanted)
-        return 0
-
-    def warm(self, slots):
-        """Make the columns of these instances of C."""
-        cdef int64_t who[SYMM_MOST]
-        cdef int wanted = 0
-        for slot in slots:
-            if self.column[slot] < 0 and self.place[slot] < 0:
-                who[wanted] = slot
-                wanted += 1
-                if wanted == SYMM_MOST:
-                    self._pass(who, wanted)
-                    wanted = 0
-        if wanted:
-            self._pass(who, wanted)
-
-    cdef int companions(self, int64_t *who, int count) except -1:
-        """Add to `who` instances that may soon come, up to four in all; return how many there are then."""
-        return count
-
-    cdef int _pass(self, int64_t *who, int count) except -1:
-        """Make columns by one pass over the base."""
-        cdef int i, r, n = self.n, ld = <int>self.B.shape[0], stride = <int>self.h.shape[1]
-        cdef char low = b"L"
-        cdef symm_pass *at_once
-        cdef double *row
-        if n:
-            self.passes += 1
-            for r in range(count):
-                row = &self.H[who[r], 0]
-                for i in range(n):
-                    self.h[r, i] = row[self.base[i]]
-            at_once = symm_for(count)
-            if at_once != NULL and (count > 1 or n >= _LARGE):
-                at_once(&self.B[0, 0], ld, n, &self.h[0, 0], &self.out[0, 0], stride)
-            else:
-                for r in range(count):
-                    dsymv(&low, &n, &PLUS, &self.B[0, 0], &ld, &self.h[r, 0], &ONE, &ZERO, &self.out[r, 0], &ONE)
-        for r in range(count):
-            memcpy(&self.Y[self._keep(who[r], 0), 0], &self.out[r, 0], n * sizeof(double))
-        return 0
-
-    cdef int _keep(self, Py_ssize_t slot, int64_t age) noexcept:
-        """Return a row of Y for the column of an instance; where all are taken, the oldest gives way."""
-        cdef int y = self.hand
-        self.hand = (y + 1) % <int>self.Y.shape[0]
-        if self.whom[y] >= 0:
-            self.column[self.whom[y]] = -1
-        self.whom[y], self.column[slot], self.age[y] = slot, y, age
-        return y
-
-    cdef void drop(self, Py_ssize_t slot) noexcept:
-        """Forget the column of an instance."""
-        if self.column[slot] >= 0:
-            self.whom[self.column[slot]] = -1
-            self.column[slot] = -1
-
     cdef void _update_columns(self, const double *A, int la) noexcept:
         """Take the columns along to the base with the pending changes, A = Sigma^{-1} Z: all but the order of places."""
         cdef int i, y, g, r, n = self.n, k = self.k, stride = <int>self.Y.shape[1], most = <int>self.Y.shape[0]
@@ -341,8 +257,7 @@ cdef class Border:
                     memset(&own[r * PENDING], 0, k * sizeof(double))
                     continue
                 row = &self.H[slot, 0]
-                for i in range(n):
-                    self.h[r, i] = row[self.base[i]]
+                self._gather(slot, &self.h[r, 0])
                 for i in range(k):
                     own[r * PENDING + i] = row[self.of[i]] if self.comes[i] else 0.0
             # by columns: own (k, g) -= Z' h, then Y (n, g) -= A own, and the pending part e = Sigma^{-1} own into h
@@ -351,10 +266,6 @@ cdef class Border:
             for r in range(g):
                 self._small_times(&own[r * PENDING])
                 memcpy(&self.Y[y + r, n], &self.e[0], k * sizeof(double))
-
-    def columns(self):
-        """Return the columns that are kept, by slot; for tests."""
-        return {slot: np.array(self.Y[y, : self.n]) for y, slot in enumerate(self.whom) if slot >= 0}
 
     def solve(self, double[::1] right not None, double[::1] own not None, double[::1] out not None):
         """Q_S^{-1} of a right side over the base and the pending: out over the base; the pending part is returned."""

@@ -8,10 +8,10 @@ from libc.stdint cimport int64_t
 from scipy.linalg.cython_blas cimport dgemv, dtrsv
 
 from pa_river.odm._border cimport DONE, GONE, LOST, SWEEPS, UNSETTLED, Border, axpy, dot
+from pa_river.odm._kept cimport SYMM_MOST
 
 cdef enum:
     _COMPANY = 3  # instances that share a pass over the base at no cost
-    _AT_ONCE = 6  # `SYMM_MOST`
 
 cdef int ONE = 1
 cdef double PLUS = 1.0
@@ -92,10 +92,10 @@ cdef class FrozenCore(Border):
     cdef int _let_in(self, const int64_t *slots, int count, double slack) except -1:
         """Insert those whose margins are outside the strip by more than `slack`; how many, or -2 if the factors are lost."""
         cdef int begin, i, g, wanted, moved = 0
-        cdef int64_t who[_AT_ONCE]
+        cdef int64_t who[SYMM_MOST]
         cdef double gamma
-        for begin in range(0, count, _AT_ONCE):
-            g = min(_AT_ONCE, count - begin)
+        for begin in range(0, count, SYMM_MOST):
+            g = min(SYMM_MOST, count - begin)
             if g > 1:
                 wanted = 0
                 for i in range(g):

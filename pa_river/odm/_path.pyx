@@ -9,9 +9,9 @@ from libc.string cimport memset
 
 from pa_river.odm._border cimport DONE, GONE, LOST, UNSETTLED, axpy, dot
 from pa_river.odm._frozen cimport FrozenCore
+from pa_river.odm._kept cimport SYMM_MOST
 
 cdef enum:
-    _AT_ONCE = 6  # `SYMM_MOST`
     _TIED = 64  # events at one point of the path before the end-point pivots take over
 
 
@@ -64,7 +64,7 @@ cdef class PathCore(FrozenCore):
         """Give what comes its own strip, and take what leaves out of S; 1 if there is a way to go."""
         cdef int begin, i, g, wanted
         cdef int64_t slot
-        cdef int64_t who[_AT_ONCE]
+        cdef int64_t who[SYMM_MOST]
         cdef double gamma
         cdef int moving = self.leavers > 0
         for i in range(found):
@@ -74,8 +74,8 @@ cdef class PathCore(FrozenCore):
                 self.floor[slot], self.rise[slot] = gamma, self.low - gamma
             elif gamma > self.high:
                 self.roof[slot], self.fall[slot] = gamma, self.high - gamma
-        for begin in range(0, found, _AT_ONCE):
-            g = min(_AT_ONCE, found - begin)
+        for begin in range(0, found, SYMM_MOST):
+            g = min(SYMM_MOST, found - begin)
             wanted = 0
             for i in range(g):
                 slot = self.todo[begin + i]
