@@ -1,8 +1,13 @@
 /* The arena: an open-addressed map from the bytes of a feature's name to its weight, without one Python object a name.
 
-   entries  {begin, hash, weight}, in order of arrival; entries[count].begin closes the last name
-   table    entry number + 1, or 0; linear probing, at most two thirds full, a power of two long
+   entries  {begin, weight}, in order of arrival; entries[count].begin closes the last name
+   table    0, or the entry's number + 1 in the low bits and the name's hash in those above; linear probing, at most two
+            thirds full, a power of two long
    blob     the bytes of all names, one after the other
+
+   A table of 2^k places holds fewer than 2^k entries, which leaves 32 - k bits of each place for the hash: a probe passes
+   nearly every other name without a look at its entry, which in a large model costs a cache miss. The hash stands nowhere
+   else; a table that grows takes it from the names again.
 
    A function that cannot get memory returns -1 and has changed nothing. No Python is called here. */
 #ifndef PA_RIVER_ARENA_H
@@ -16,7 +21,9 @@
 #include <intrin.h>
 #endif
 
-typedef struct { uint32_t begin, hash; double weight; } ArenaEntry;
+#pragma pack(push, 4) /* 12 bytes, not 16 */
+typedef struct { uint32_t begin; double weight; } ArenaEntry;
+#pragma pack(pop)
 
 typedef struct {
     ArenaEntry *entries;
@@ -73,21 +80,31 @@ static inline size_t arena_length(const Arena *a, uint32_t slot) {
     return a->entries[slot + 1].begin - a->entries[slot].begin;
 }
 
+/* Whether the entry at `slot` has this name. */
+static inline int arena_named(const Arena *a, uint32_t slot, const uint8_t *text, size_t length) {
+    const ArenaEntry *entry = &a->entries[slot];
+    return entry[1].begin - entry->begin == length && memcmp(a->blob + entry->begin, text, length) == 0;
+}
+
 /* The slot of a name, or -1. */
 static inline int32_t arena_find(const Arena *a, const uint8_t *text, size_t length, uint32_t hash) {
-    for (uint32_t at = hash & a->mask, slot; (slot = a->table[at]) != 0; at = (at + 1) & a->mask) {
-        const ArenaEntry *entry = &a->entries[--slot];
-        if (entry->hash == hash && entry[1].begin - entry->begin == length
-            && memcmp(a->blob + entry->begin, text, length) == 0)
-            return (int32_t)slot;
-    }
+    uint32_t mask = a->mask;
+    for (uint32_t at = hash & mask, place; (place = a->table[at]) != 0; at = (at + 1) & mask)
+        if (((place ^ hash) & ~mask) == 0 && arena_named(a, (place & mask) - 1, text, length))
+            return (int32_t)((place & mask) - 1);
     return -1;
 }
 
 static inline void arena_seat(uint32_t *table, uint32_t mask, uint32_t hash, uint32_t slot) {
     uint32_t at = hash & mask;
     while (table[at]) at = (at + 1) & mask;
-    table[at] = slot + 1;
+    table[at] = (hash & ~mask) | (slot + 1);
+}
+
+/* Seat the first `count` names anew, in a table of zeros. */
+static inline void arena_reseat(const Arena *a, uint32_t *table, uint32_t mask, uint32_t count, uint64_t seed) {
+    for (uint32_t slot = 0; slot < count; slot++)
+        arena_seat(table, mask, arena_hash(a->blob + a->entries[slot].begin, arena_length(a, slot), seed), slot);
 }
 
 static inline void arena_open(Arena *a) {
@@ -102,13 +119,18 @@ static inline void arena_close(Arena *a) {
     arena_open(a);
 }
 
-static inline int arena_retable(Arena *a, size_t names) {
+/* How long a table for that many names is. */
+static inline size_t arena_places(size_t names) {
     size_t length = 8;
     while (length * 2 < names * 3) length *= 2;
+    return length;
+}
+
+static inline int arena_retable(Arena *a, size_t names, uint64_t seed) {
+    size_t length = arena_places(names);
     uint32_t *table = (uint32_t *)calloc(length, sizeof *table);
     if (table == NULL) return -1;
-    for (uint32_t slot = 0; slot < a->count; slot++)
-        arena_seat(table, (uint32_t)(length - 1), a->entries[slot].hash, slot);
+    arena_reseat(a, table, (uint32_t)(length - 1), a->count, seed);
     if (a->mask) free(a->table);
     a->table = table;
     a->mask = (uint32_t)(length - 1);
@@ -117,11 +139,11 @@ static inline int arena_retable(Arena *a, size_t names) {
 
 /* Make room for that many more names and bytes, so that the next insertions cannot fail. `exact`: no reserve for more,
    as a model that was just loaded seldom grows. */
-static inline int arena_reserve(Arena *a, size_t names, size_t bytes, int exact) {
+static inline int arena_reserve(Arena *a, size_t names, size_t bytes, int exact, uint64_t seed) {
     size_t count = a->count + names, used = a->used + bytes;
     if (count > ARENA_MOST_NAMES || used > ARENA_MOST_BYTES) return -1;
     if (count > a->room || a->entries == NULL) {
-        size_t room = exact ? count : count + count / 4 + 4;
+        size_t room = exact ? count : count + count / 8 + 4;
         if (room > ARENA_MOST_NAMES) room = ARENA_MOST_NAMES;
         ArenaEntry *entries = (ArenaEntry *)realloc(a->entries, (room + 1) * sizeof *entries);
         if (entries == NULL) return -1;
@@ -130,63 +152,93 @@ static inline int arena_reserve(Arena *a, size_t names, size_t bytes, int exact)
         a->room = (uint32_t)room;
     }
     if (used > a->size || a->blob == NULL) {
-        size_t size = exact ? used : used + used / 4 + 32;
+        size_t size = exact ? used : used + used / 8 + 32;
         if (size > ARENA_MOST_BYTES) size = ARENA_MOST_BYTES;
         uint8_t *blob = (uint8_t *)realloc(a->blob, size ? size : 1);
         if (blob == NULL) return -1;
         a->blob = blob;
         a->size = size;
     }
-    if (count * 3 > ((size_t)a->mask + 1) * 2) return arena_retable(a, exact ? count : count + count / 4);
+    if (count * 3 > ((size_t)a->mask + 1) * 2) return arena_retable(a, count, seed);
     return 0;
+}
+
+/* Write the next entry; its name stands in the blob already, or is copied there. */
+static inline uint32_t arena_append(Arena *a, size_t length, double weight) {
+    uint32_t slot = a->count++;
+    a->used += length;
+    a->entries[slot].weight = weight;
+    a->entries[slot + 1].begin = (uint32_t)a->used;
+    return slot;
 }
 
 /* Add a name that is not there yet, after `arena_reserve`. */
 static inline int32_t arena_insert(Arena *a, const uint8_t *text, size_t length, uint32_t hash, double weight) {
-    uint32_t slot = a->count++;
     memcpy(a->blob + a->used, text, length);
-    a->used += length;
-    a->entries[slot].hash = hash;
-    a->entries[slot].weight = weight;
-    a->entries[slot + 1].begin = (uint32_t)a->used;
+    uint32_t slot = arena_append(a, length, weight);
     arena_seat(a->table, a->mask, hash, slot);
     return (int32_t)slot;
 }
 
 /* Add a name after `arena_reserve`, or return -1 where it is there already: one look-up for both. */
 static inline int32_t arena_add(Arena *a, const uint8_t *text, size_t length, uint32_t hash, double weight) {
-    uint32_t at = hash & a->mask, slot;
-    for (; (slot = a->table[at]) != 0; at = (at + 1) & a->mask) {
-        const ArenaEntry *entry = &a->entries[--slot];
-        if (entry->hash == hash && entry[1].begin - entry->begin == length
-            && memcmp(a->blob + entry->begin, text, length) == 0)
-            return -1;
-    }
-    slot = a->count++;
-    memcpy(a->blob + a->used, text, length);
-    a->used += length;
-    a->entries[slot].hash = hash;
-    a->entries[slot].weight = weight;
-    a->entries[slot + 1].begin = (uint32_t)a->used;
-    a->table[at] = slot + 1;
+    uint32_t mask = a->mask, at = hash & mask, place, slot;
+    for (; (place = a->table[at]) != 0; at = (at + 1) & mask)
+        if (((place ^ hash) & ~mask) == 0 && arena_named(a, (place & mask) - 1, text, length)) return -1;
+    if (text != a->blob + a->used) memcpy(a->blob + a->used, text, length);
+    slot = arena_append(a, length, weight);
+    a->table[at] = (hash & ~mask) | (slot + 1);
     return (int32_t)slot;
 }
 
+/* Add the names of a stored block, of which the lengths were checked, after `arena_reserve`; -1 where one comes twice.
+   Weights may lie at any address; NULL: weight 0. */
+static inline int arena_fill(Arena *a, const uint8_t *lengths, uint32_t count, const uint8_t *text, size_t bytes,
+                             const uint8_t *weights, uint64_t seed) {
+    Arena own = *a; /* a copy, which can stay in registers */
+    uint32_t length, i;
+    double weight = 0.0;
+    memcpy(own.blob + own.used, text, bytes);
+    for (i = 0; i < count; i++) {
+        const uint8_t *name = own.blob + own.used;
+        memcpy(&length, lengths + 4 * (size_t)i, 4);
+        if (weights != NULL) memcpy(&weight, weights + 8 * (size_t)i, 8);
+        if (arena_add(&own, name, length, arena_hash(name, length, seed), weight) < 0) break;
+    }
+    *a = own;
+    return i < count ? -1 : 0;
+}
+
+/* Write the lengths and the bytes of the names as a stored block has them, and return where it ends. */
+static inline uint8_t *arena_spill_names(const Arena *a, uint8_t *to) {
+    for (uint32_t slot = 0; slot < a->count; slot++) {
+        uint32_t length = (uint32_t)arena_length(a, slot);
+        memcpy(to + 4 * (size_t)slot, &length, 4);
+    }
+    to += 4 * (size_t)a->count;
+    if (a->count) memcpy(to, a->blob, a->used);
+    return to + a->used;
+}
+
+static inline uint8_t *arena_spill_weights(const Arena *a, uint8_t *to) {
+    for (uint32_t slot = 0; slot < a->count; slot++) memcpy(to + 8 * (size_t)slot, &a->entries[slot].weight, 8);
+    return to + 8 * (size_t)a->count;
+}
+
 /* Forget the names that came after the first `count`: what undoes a refused batch. */
-static inline void arena_truncate(Arena *a, uint32_t count) {
+static inline void arena_truncate(Arena *a, uint32_t count, uint64_t seed) {
     if (count >= a->count) return;
     a->count = count;
     a->used = a->entries[count].begin;
     memset(a->table, 0, ((size_t)a->mask + 1) * sizeof *a->table);
-    for (uint32_t slot = 0; slot < count; slot++)
-        arena_seat(a->table, a->mask, a->entries[slot].hash, slot);
+    arena_reseat(a, a->table, a->mask, count, seed);
 }
 
-static inline int arena_copy(Arena *to, const Arena *from) {
+static inline int arena_copy(Arena *to, const Arena *from, uint64_t seed) {
     Arena copy;
     arena_open(&copy);
     if (from->count) {
-        if (arena_reserve(&copy, from->count, from->used, 1) < 0) {
+        if (arena_reserve(&copy, from->count, from->used, 1, seed) < 0) {
             arena_close(&copy);
             return -1;
         }
@@ -194,8 +246,8 @@ static inline int arena_copy(Arena *to, const Arena *from) {
         memcpy(copy.blob, from->blob, from->used);
         copy.count = from->count;
         copy.used = from->used;
-        for (uint32_t slot = 0; slot < copy.count; slot++)
-            arena_seat(copy.table, copy.mask, copy.entries[slot].hash, slot);
+        if (copy.mask == from->mask) memcpy(copy.table, from->table, ((size_t)copy.mask + 1) * sizeof *copy.table);
+        else arena_reseat(&copy, copy.table, copy.mask, copy.count, seed);
     }
     arena_close(to);
     *to = copy;

@@ -174,7 +174,7 @@ cdef class ArenaStore(Names):
         cdef Py_ssize_t j, length = 0
         cdef const uint8_t *text
         cdef list spelled = [_pack.name_bytes(names[order[j]]) for j in range(fresh)]
-        if spelled and arena_reserve(&self.arena, len(spelled), sum(map(len, spelled)), 0) < 0:
+        if spelled and arena_reserve(&self.arena, len(spelled), sum(map(len, spelled)), 0, SEED) < 0:
             raise MemoryError("the model has no room for more feature names")
         for j in range(width):
             if slots[j] >= 0:
@@ -186,7 +186,7 @@ cdef class ArenaStore(Names):
 
     cdef int forget(self, uint32_t count, double intercept) except -1:
         """Keep the first `count` names only: those that a refused batch brought stand last."""
-        arena_truncate(&self.arena, count)
+        arena_truncate(&self.arena, count, SEED)
         columns_close(&self.columns)
         self.intercept = intercept
         self.renew()
@@ -217,7 +217,7 @@ cdef class ArenaStore(Names):
         if <Py_ssize_t>count != numbers.shape[0]:
             raise _pack.StateError(f"{count} names for {numbers.shape[0]} weights")
         cdef ArenaStore fresh = ArenaStore.__new__(ArenaStore)
-        fresh.fill(<const uint8_t *>PyBytes_AS_STRING(block), count, <const char *>&numbers[0] if count else NULL)
+        fresh.fill(<const uint8_t *>PyBytes_AS_STRING(block), count, <const uint8_t *>&numbers[0] if count else NULL)
         self.arena, fresh.arena = fresh.arena, self.arena
         columns_close(&self.columns)
         self.loose = False

@@ -6,7 +6,6 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 cdef extern from "_arena.h" nogil:
     ctypedef struct ArenaEntry:
         uint32_t begin
-        uint32_t hash
         double weight
 
     ctypedef struct Arena:
@@ -19,11 +18,15 @@ cdef extern from "_arena.h" nogil:
     int32_t arena_find(const Arena *, const uint8_t *text, size_t length, uint32_t hash)
     int32_t arena_insert(Arena *, const uint8_t *text, size_t length, uint32_t hash, double weight)
     int32_t arena_add(Arena *, const uint8_t *text, size_t length, uint32_t hash, double weight)
-    int arena_reserve(Arena *, size_t names, size_t bytes, int exact)
+    int arena_reserve(Arena *, size_t names, size_t bytes, int exact, uint64_t seed)
     void arena_open(Arena *)
     void arena_close(Arena *)
-    void arena_truncate(Arena *, uint32_t count)
-    int arena_copy(Arena *to, const Arena *source)
+    void arena_truncate(Arena *, uint32_t count, uint64_t seed)
+    int arena_copy(Arena *to, const Arena *source, uint64_t seed)
+    int arena_fill(Arena *, const uint8_t *lengths, uint32_t count, const uint8_t *text, size_t bytes,
+                   const uint8_t *weights, uint64_t seed)
+    uint8_t *arena_spill_names(const Arena *, uint8_t *to)
+    uint8_t *arena_spill_weights(const Arena *, uint8_t *to)
     size_t arena_bytes(const Arena *)
 
 # One feature of the record in hand. `key` is a strong reference to a str or int, or NULL.
@@ -64,7 +67,9 @@ cdef class Names:
     cdef object name_seen(self, Py_ssize_t i)
     cdef object name(self, uint32_t slot)
     cdef object block(self)
-    cdef int fill(self, const uint8_t *block, uint32_t count, const char *weights) except -1
+    cdef int fill(self, const uint8_t *block, uint32_t count, const uint8_t *weights) except -1
+    cdef int fill_spelled(self, const uint8_t *block, uint32_t count, const uint8_t *weights, size_t left) except -1
     cdef int copy_names(self, Names source) except -1
 
 cdef uint32_t names_in(object block) except? 1
+cdef uint64_t bytes_of(const uint8_t *lengths, uint32_t count) noexcept

@@ -243,7 +243,7 @@ cdef class Names:
                 text_at(i, &text_length)
                 names += 1
                 room += text_length
-        if names and arena_reserve(&self.arena, names, room, 0) < 0:
+        if names and arena_reserve(&self.arena, names, room, 0, SEED) < 0:
             raise MemoryError("the model has no room for more feature names")
         return names
 
@@ -266,31 +266,31 @@ cdef class Names:
 
     cdef object block(self):
         """The names as `_pack.pack_names` packs them."""
-        cdef uint32_t slot, count = self.arena.count, length
+        cdef uint32_t count = self.arena.count
         cdef object block = PyBytes_FromStringAndSize(NULL, 4 + 4 * <Py_ssize_t>count + self.arena.used)
-        cdef char *to = <char *>PyBytes_AS_STRING(block)
+        cdef uint8_t *to = <uint8_t *>PyBytes_AS_STRING(block)
         memcpy(to, &count, 4)
-        for slot in range(count):
-            length = <uint32_t>arena_length(&self.arena, slot)
-            memcpy(to + 4 + 4 * <Py_ssize_t>slot, &length, 4)
-        if count:
-            memcpy(to + 4 + 4 * <Py_ssize_t>count, self.arena.blob, self.arena.used)
+        arena_spill_names(&self.arena, to + 4)
         return block
 
-    cdef int fill(self, const uint8_t *block, uint32_t count, const char *weights) except -1:
+    cdef int fill(self, const uint8_t *block, uint32_t count, const uint8_t *weights) except -1:
         """Insert the names of a checked block, with weights that may lie at any address; NULL: weight 0."""
+        cdef const uint8_t *text = block + 4 + 4 * <size_t>count
+        cdef size_t left = bytes_of(block + 4, count)
+        if arena_reserve(&self.arena, count, left, 1, SEED) < 0:
+            raise MemoryError("the model has too many feature names")
+        if not all_ascii(text, left) and not all_plain(block, count):
+            return self.fill_spelled(block, count, weights, left)
+        if arena_fill(&self.arena, block + 4, count, text, left, weights, SEED) < 0:
+            raise _pack.StateError("a feature name is stored twice")
+        return 0
+
+    cdef int fill_spelled(self, const uint8_t *block, uint32_t count, const uint8_t *weights, size_t left) except -1:
+        """`fill`, after it has made room, where a name may be spelled in another way than here."""
         cdef const uint8_t *text = block + 4 + 4 * <size_t>count
         cdef const uint8_t *own
         cdef uint32_t i, length
-        cdef size_t left = 0
         cdef double weight = 0.0
-        cdef bint ascii
-        for i in range(count):
-            memcpy(&length, block + 4 + 4 * <size_t>i, 4)
-            left += length
-        if arena_reserve(&self.arena, count, left, 1) < 0:
-            raise MemoryError("the model has too many feature names")
-        ascii = all_ascii(text, left)
         for i in range(count):
             memcpy(&length, block + 4 + 4 * <size_t>i, 4)
             if weights != NULL:
@@ -298,11 +298,11 @@ cdef class Names:
             own = text
             text += length
             left -= length
-            if not ascii and not plain(own, length):
+            if not plain(own, length):
                 # one spelling a name: whoever made the bytes may have known another
                 spelled = _pack.name_bytes(_pack.name_of(PyBytes_FromStringAndSize(<const char *>own, length)))
                 own, length = <const uint8_t *>PyBytes_AS_STRING(spelled), <uint32_t>PyBytes_GET_SIZE(spelled)
-                if arena_reserve(&self.arena, count - i, left + length, 0) < 0:
+                if arena_reserve(&self.arena, count - i, left + length, 0, SEED) < 0:
                     raise MemoryError("the model has too many feature names")
             if arena_add(&self.arena, own, length, arena_hash(own, length, SEED), weight) < 0:
                 raise _pack.StateError("a feature name is stored twice")
@@ -310,7 +310,7 @@ cdef class Names:
 
     cdef int copy_names(self, Names source) except -1:
         source.settle()
-        if arena_copy(&self.arena, &source.arena) < 0:
+        if arena_copy(&self.arena, &source.arena, SEED) < 0:
             raise MemoryError()
         self._extra = source._extra
         return 0
@@ -328,17 +328,24 @@ cdef uint32_t names_in(object block) except? 1:
     if not isinstance(block, bytes) or len(block) < 4:
         raise _pack.StateError("a block of names is missing")
     cdef const uint8_t *data = <const uint8_t *>PyBytes_AS_STRING(block)
-    cdef uint64_t size = len(block), total = 0
-    cdef uint32_t count, i, length
+    cdef uint64_t size = len(block)
+    cdef uint32_t count
     memcpy(&count, data, 4)
     if count > (size - 4) // 4:
         raise _pack.StateError(f"{count} names in a block of {size} bytes")
-    for i in range(count):
-        memcpy(&length, data + 4 + 4 * <size_t>i, 4)
-        total += length
-    if total != size - 4 - 4 * <uint64_t>count:
+    if bytes_of(data + 4, count) != size - 4 - 4 * <uint64_t>count:
         raise _pack.StateError("the lengths of the names do not add up")
     return count
+
+
+cdef uint64_t bytes_of(const uint8_t *lengths, uint32_t count) noexcept:
+    """The sum of the lengths of a block's names."""
+    cdef uint64_t total = 0
+    cdef uint32_t i, length
+    for i in range(count):
+        memcpy(&length, lengths + 4 * <size_t>i, 4)
+        total += length
+    return total
 
 
 cdef inline bint all_ascii(const uint8_t *text, size_t length) noexcept:
@@ -352,3 +359,14 @@ cdef inline bint all_ascii(const uint8_t *text, size_t length) noexcept:
 cdef inline bint plain(const uint8_t *text, uint32_t length) noexcept:
     """Whether a stored name is ASCII or a tagged small int: as it is spelled here, with no need of a closer look."""
     return (length == 10 and text[0] == 0xFF and text[1] == c"i") or all_ascii(text, length)
+
+
+cdef bint all_plain(const uint8_t *block, uint32_t count) noexcept:
+    cdef const uint8_t *text = block + 4 + 4 * <size_t>count
+    cdef uint32_t i, length
+    for i in range(count):
+        memcpy(&length, block + 4 + 4 * <size_t>i, 4)
+        if not plain(text, length):
+            return False
+        text += length
+    return True

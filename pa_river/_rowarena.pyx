@@ -210,7 +210,7 @@ cdef class RowArena(Names):
         cdef Py_ssize_t j, length
         cdef const uint8_t *text
         cdef list spelled = [_pack.name_bytes(names[order[j]]) for j in range(fresh)]
-        if spelled and arena_reserve(&self.arena, len(spelled), sum(map(len, spelled)), 0) < 0:
+        if spelled and arena_reserve(&self.arena, len(spelled), sum(map(len, spelled)), 0, SEED) < 0:
             raise MemoryError("the model has no room for more feature names")
         self.reserve_rows(fresh, 0)
         for j in range(fresh):
@@ -282,7 +282,7 @@ cdef class RowArena(Names):
     cdef int truncate(self, uint32_t count) except -1:
         """Keep the first `count` names only: those that a refused batch brought stand last."""
         if count < self.arena.count:
-            arena_truncate(&self.arena, count)
+            arena_truncate(&self.arena, count, SEED)
         self.renew()
         return 0
 
