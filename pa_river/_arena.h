@@ -41,6 +41,12 @@ typedef struct {
    module has such a table of its own. */
 static uint32_t arena_no_table[1] = {0};
 
+#if defined(__GNUC__)
+#define ARENA_PREFETCH(at) __builtin_prefetch(at)
+#else
+#define ARENA_PREFETCH(at) ((void)0)
+#endif
+
 static inline uint64_t arena_mix(uint64_t a, uint64_t b) {
 #if defined(_MSC_VER) && defined(_M_X64)
     uint64_t high, low = _umul128(a, b, &high);
@@ -53,26 +59,32 @@ static inline uint64_t arena_mix(uint64_t a, uint64_t b) {
 #endif
 }
 
-/* In the manner of wyhash: 8 bytes a multiplication, the last 8 (overlapping) at the end. The seed differs between
-   processes (see _native.pyx), so nobody can choose names that collide; no result depends on it. */
+static inline uint64_t arena_word(const uint8_t *text) {
+    uint64_t word;
+    memcpy(&word, text, 8);
+    return word;
+}
+
+static inline uint64_t arena_half(const uint8_t *text) {
+    uint32_t half;
+    memcpy(&half, text, 4);
+    return half;
+}
+
+/* In the manner of wyhash: 16 bytes a multiplication, the last 8 (overlapping) at the end. Both factors are seeded, and
+   the seed differs between processes (see _names.pyx), so nobody can choose names that collide; no result depends on it. */
 static inline uint32_t arena_hash(const uint8_t *text, size_t length, uint64_t seed) {
-    uint64_t h = seed ^ (0x9E3779B97F4A7C15ull * (length + 1)), v;
+    uint64_t last = 0, first = 0, key = ~seed * 0xA0761D6478BD642Full, h = seed ^ (0x9E3779B97F4A7C15ull * (length + 1));
     if (length >= 8) {
-        for (size_t i = 0; i + 8 < length; i += 8) {
-            memcpy(&v, text + i, 8);
-            h = arena_mix(h ^ v, 0xA0761D6478BD642Full);
-        }
-        memcpy(&v, text + length - 8, 8);
+        for (; length > 16; text += 16, length -= 16) h = arena_mix(arena_word(text) ^ h, arena_word(text + 8) ^ key);
+        if (length > 8) first = arena_word(text);
+        last = arena_word(text + length - 8);
     } else if (length >= 4) {
-        uint32_t first, last;
-        memcpy(&first, text, 4);
-        memcpy(&last, text + length - 4, 4);
-        v = ((uint64_t)first << 32) | last;
+        last = arena_half(text) << 32 | arena_half(text + length - 4);
     } else {
-        v = 0;
-        for (size_t i = 0; i < length; i++) v = (v << 8) | text[i];
+        for (size_t i = 0; i < length; i++) last = last << 8 | text[i];
     }
-    h = arena_mix(h ^ v, 0xE7037ED1A0B428DBull);
+    h = arena_mix(first ^ h, last ^ key);
     return (uint32_t)(h ^ (h >> 32));
 }
 
@@ -195,18 +207,32 @@ static inline int32_t arena_add(Arena *a, const uint8_t *text, size_t length, ui
    Weights may lie at any address; NULL: weight 0. */
 static inline int arena_fill(Arena *a, const uint8_t *lengths, uint32_t count, const uint8_t *text, size_t bytes,
                              const uint8_t *weights, uint64_t seed) {
-    Arena own = *a; /* a copy, which can stay in registers */
-    uint32_t length, i;
-    double weight = 0.0;
-    memcpy(own.blob + own.used, text, bytes);
-    for (i = 0; i < count; i++) {
-        const uint8_t *name = own.blob + own.used;
-        memcpy(&length, lengths + 4 * (size_t)i, 4);
-        if (weights != NULL) memcpy(&weight, weights + 8 * (size_t)i, 8);
-        if (arena_add(&own, name, length, arena_hash(name, length, seed), weight) < 0) break;
+    enum { STRIDE = 32 };
+    ArenaEntry *entries = a->entries + a->count;
+    uint32_t *table = a->table, mask = a->mask, slot = a->count, begin = (uint32_t)a->used, hashes[STRIDE], length, i, j, n;
+    const uint8_t *name = a->blob + begin;
+    memcpy(a->blob + begin, text, bytes);
+    for (i = 0; i < count; i += n) {
+        n = count - i < STRIDE ? count - i : STRIDE;
+        for (j = 0; j < n; j++, name += length) {
+            memcpy(&length, lengths + 4 * (size_t)(i + j), 4);
+            hashes[j] = arena_hash(name, length, seed);
+            ARENA_PREFETCH(&table[hashes[j] & mask]);
+        }
+        for (j = 0; j < n; j++) {
+            uint32_t hash = hashes[j], at = hash & mask, place;
+            memcpy(&length, lengths + 4 * (size_t)(i + j), 4);
+            for (; (place = table[at]) != 0; at = (at + 1) & mask)
+                if (((place ^ hash) & ~mask) == 0 && arena_named(a, (place & mask) - 1, a->blob + begin, length)) return -1;
+            table[at] = (hash & ~mask) | ++slot;
+            entries[i + j].weight = 0.0;
+            if (weights != NULL) memcpy(&entries[i + j].weight, weights + 8 * (size_t)(i + j), 8);
+            entries[i + j + 1].begin = begin += length;
+        }
     }
-    *a = own;
-    return i < count ? -1 : 0;
+    a->count = slot;
+    a->used = begin;
+    return 0;
 }
 
 /* Write the lengths and the bytes of the names as a stored block has them, and return where it ends. */
