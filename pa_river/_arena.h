@@ -120,6 +120,31 @@ static inline int32_t arena_find(const Arena *a, const uint8_t *text, size_t len
     return -1;
 }
 
+/* The weight of a slot; 0 for -1 or less. Without a branch, as which names of a record are new is anybody's guess. */
+static inline double arena_weight(const Arena *a, int32_t slot) {
+    static const ArenaEntry none = {0, 0.0};
+    const ArenaEntry *entry = slot < 0 ? &none : &a->entries[slot];
+    return entry->weight;
+}
+
+/* Where `arena_find` will look first, or -1; and the memory that it will read, asked for before it is needed. */
+static inline int32_t arena_first(const Arena *a, uint32_t hash) {
+    uint32_t mask = a->mask;
+    for (uint32_t at = hash & mask, place; (place = a->table[at]) != 0; at = (at + 1) & mask)
+        if (((place ^ hash) & ~mask) == 0) return (int32_t)((place & mask) - 1);
+    return -1;
+}
+
+static inline void arena_ask_place(const Arena *a, uint32_t hash) { ARENA_PREFETCH(&a->table[hash & a->mask]); }
+
+static inline void arena_ask_entry(const Arena *a, int32_t slot) {
+    ARENA_PREFETCH(&a->entries[slot < 0 ? 0 : slot]);
+}
+
+static inline void arena_ask_name(const Arena *a, int32_t slot) {
+    ARENA_PREFETCH(a->blob + a->entries[slot].begin);
+}
+
 static inline void arena_seat(uint32_t *table, uint32_t mask, uint32_t hash, uint32_t slot) {
     uint32_t at = hash & mask;
     while (table[at]) at = (at + 1) & mask;
@@ -197,9 +222,26 @@ static inline uint32_t arena_append(Arena *a, size_t length, double weight) {
     return slot;
 }
 
+/* memcpy, without a call for the few bytes that a name has. */
+static inline void arena_put(uint8_t *to, const uint8_t *from, size_t length) {
+    uint64_t last;
+    uint32_t half;
+    if (length >= 8) {
+        last = arena_word(from + length - 8);
+        memcpy(to + length - 8, &last, 8);
+        for (; length > 8; to += 8, from += 8, length -= 8) memcpy(to, from, 8);
+    } else if (length >= 4) {
+        half = (uint32_t)arena_half(from + length - 4);
+        memcpy(to, from, 4);
+        memcpy(to + length - 4, &half, 4);
+    } else {
+        for (; length; length--) *to++ = *from++;
+    }
+}
+
 /* Add a name that is not there yet, after `arena_reserve`. */
 static inline int32_t arena_insert(Arena *a, const uint8_t *text, size_t length, uint32_t hash, double weight) {
-    memcpy(a->blob + a->used, text, length);
+    arena_put(a->blob + a->used, text, length);
     uint32_t slot = arena_append(a, length, weight);
     arena_seat(a->table, a->mask, hash, slot);
     return (int32_t)slot;
@@ -210,7 +252,7 @@ static inline int32_t arena_add(Arena *a, const uint8_t *text, size_t length, ui
     uint32_t mask = a->mask, at = hash & mask, place, slot;
     for (; (place = a->table[at]) != 0; at = (at + 1) & mask)
         if (((place ^ hash) & ~mask) == 0 && arena_named(a, (place & mask) - 1, text, length)) return -1;
-    if (text != a->blob + a->used) memcpy(a->blob + a->used, text, length);
+    memcpy(a->blob + a->used, text, length);
     slot = arena_append(a, length, weight);
     a->table[at] = (hash & ~mask) | (slot + 1);
     return (int32_t)slot;

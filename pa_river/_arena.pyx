@@ -11,7 +11,7 @@ from libc.string cimport memcpy
 from pa_river._laws cimport LARGEST_NORM, LEAST_NORM
 from pa_river._names cimport (
     SEED, Arena, ArenaEntry, Names, arena_bytes, arena_find, arena_hash, arena_insert, arena_reserve, arena_truncate,
-    hand, names_in,
+    Seen, hand, names_in,
 )
 
 import numpy as np
@@ -59,30 +59,31 @@ cdef class ArenaStore(Names):
         """
         cdef Arena *arena = &self.arena
         cdef ArenaEntry *entry
+        cdef ArenaEntry spare
+        cdef Seen *f
         cdef Py_ssize_t i
         cdef size_t names = self.reserve_seen(False)
-        cdef double tau = length / norm, move, spread = 0.0, intercept = self.intercept
+        cdef double tau = length / norm, move, spread = 0.0, intercept = self.intercept, weight
         cdef bint ordinary = LEAST_NORM <= norm <= LARGEST_NORM
         for i in range(hand.count):
-            move = tau * hand.seen[i].value if ordinary else length * (hand.seen[i].value / norm)
-            if hand.seen[i].slot >= 0:
-                entry = &arena.entries[hand.seen[i].slot]
-                hand.before[i] = entry.weight
-                if hand.seen[i].value != 0.0:
-                    entry.weight += move
-                    move = entry.weight
-            else:
-                hand.before[i] = move
-            spread += move - move  # NaN as soon as one weight is not finite
+            f = &hand.seen[i]
+            spare.weight = 0.0
+            entry = &arena.entries[f.slot] if f.slot >= 0 else &spare
+            weight = entry.weight
+            hand.before[i] = weight
+            if f.value != 0.0:
+                move = weight + (tau * f.value if ordinary else length * (f.value / norm))
+                spread += move - move  # NaN as soon as one weight is not finite
+                entry.weight = move
+                if names:
+                    hand.before[i] = weight if f.slot >= 0 else move
         if self._extra:
             intercept += tau
         if spread != 0.0 or intercept - intercept != 0.0:
             self.refuse(spread != 0.0)
         self.intercept = intercept
-        if names:
-            for i in range(hand.count):
-                if hand.seen[i].slot < 0 and hand.seen[i].value != 0.0:
-                    self.insert_seen(i, hand.before[i])
+        for i in range(<Py_ssize_t>names):
+            self.insert_seen(hand.fresh[i], hand.before[hand.fresh[i]])
         return 0
 
     cdef int refuse(self, bint weight) except -1:

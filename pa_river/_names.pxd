@@ -11,7 +11,7 @@ cdef extern from "_arena.h" nogil:
     ctypedef struct Arena:
         ArenaEntry *entries
         uint8_t *blob
-        uint32_t count
+        uint32_t count, mask
         size_t used
     size_t arena_length(const Arena *, uint32_t slot)
     uint32_t arena_hash(const uint8_t *text, size_t length, uint64_t seed)
@@ -28,6 +28,13 @@ cdef extern from "_arena.h" nogil:
     uint8_t *arena_spill_names(const Arena *, uint8_t *to)
     uint8_t *arena_spill_weights(const Arena *, uint8_t *to)
     size_t arena_bytes(const Arena *)
+    double arena_weight(const Arena *, int32_t slot)
+    bint arena_named(const Arena *, uint32_t slot, const uint8_t *text, size_t length)
+    int32_t arena_first(const Arena *, uint32_t hash)
+    void arena_ask_place(const Arena *, uint32_t hash)
+    void arena_ask_entry(const Arena *, int32_t slot)
+    void arena_ask_name(const Arena *, int32_t slot)
+    void prefetch "ARENA_PREFETCH"(const void *)
 
 # One feature of the record in hand. `key` is a strong reference to a str or int, or NULL.
 ctypedef struct Seen:
@@ -42,7 +49,9 @@ ctypedef struct Seen:
 ctypedef struct Hand:
     Seen *seen
     double *before  # the weights before a step, for as long as it may still be refused
-    Py_ssize_t count, known, room
+    int32_t *fresh  # which of the record's names are new, as `reserve_seen` found
+    Py_ssize_t count, known, room, news, absent
+    uint32_t names  # how many the owner had: a name that it had not is still new while it has no more
     uint64_t owner, stamp
     double square, score
 
@@ -60,6 +69,7 @@ cdef class Names:
     cdef int settle(self) except -1
     cdef int measure(self, object x) except -1
     cdef int scan(self, dict x, list texts) except -1
+    cdef int find_far(self) noexcept
     cdef uint64_t stamp(self) noexcept
     cdef double length_of_seen(self) noexcept
     cdef size_t reserve_seen(self, bint zeros) except? 1
