@@ -151,10 +151,20 @@ static inline void arena_seat(uint32_t *table, uint32_t mask, uint32_t hash, uin
     table[at] = (hash & ~mask) | (slot + 1);
 }
 
+/* Names that are hashed at a time, so that the places of all are asked for before the first is read. */
+enum { ARENA_STRIDE = 32 };
+
 /* Seat the first `count` names anew, in a table of zeros. */
 static inline void arena_reseat(const Arena *a, uint32_t *table, uint32_t mask, uint32_t count, uint64_t seed) {
-    for (uint32_t slot = 0; slot < count; slot++)
-        arena_seat(table, mask, arena_hash(a->blob + a->entries[slot].begin, arena_length(a, slot), seed), slot);
+    uint32_t hashes[ARENA_STRIDE], slot, i, n;
+    for (slot = 0; slot < count; slot += n) {
+        n = count - slot < ARENA_STRIDE ? count - slot : ARENA_STRIDE;
+        for (i = 0; i < n; i++) {
+            hashes[i] = arena_hash(a->blob + a->entries[slot + i].begin, arena_length(a, slot + i), seed);
+            ARENA_PREFETCH(&table[hashes[i] & mask]);
+        }
+        for (i = 0; i < n; i++) arena_seat(table, mask, hashes[i], slot + i);
+    }
 }
 
 static inline void arena_open(Arena *a) {
@@ -262,13 +272,12 @@ static inline int32_t arena_add(Arena *a, const uint8_t *text, size_t length, ui
    Weights may lie at any address; NULL: weight 0. */
 static inline int arena_fill(Arena *a, const uint8_t *lengths, uint32_t count, const uint8_t *text, size_t bytes,
                              const uint8_t *weights, uint64_t seed) {
-    enum { STRIDE = 32 };
     ArenaEntry *entries = a->entries + a->count;
-    uint32_t *table = a->table, mask = a->mask, slot = a->count, begin = (uint32_t)a->used, hashes[STRIDE], length, i, j, n;
+    uint32_t *table = a->table, mask = a->mask, slot = a->count, begin = (uint32_t)a->used, hashes[ARENA_STRIDE], length, i, j, n;
     const uint8_t *name = a->blob + begin;
     memcpy(a->blob + begin, text, bytes);
     for (i = 0; i < count; i += n) {
-        n = count - i < STRIDE ? count - i : STRIDE;
+        n = count - i < ARENA_STRIDE ? count - i : ARENA_STRIDE;
         for (j = 0; j < n; j++, name += length) {
             memcpy(&length, lengths + 4 * (size_t)(i + j), 4);
             hashes[j] = arena_hash(name, length, seed);
