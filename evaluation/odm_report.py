@@ -23,8 +23,8 @@ def report(records: Records, sizes: Sequence[Mapping[str, float]], how: str) -> 
     parts = [
         how,
         "## Time per change\n\nMilliseconds of thread CPU time per change, mean and standard deviation over the "
-        "partitions of the mean over a partition's changes. SID takes one instance a change, BID five. s: CPU seconds for "
-        "each kind of retraining on a partition.",
+        "partitions of the mean over a partition's changes. SID takes one instance a change, BID five. s: CPU "
+        "seconds for each kind of retraining on a partition.",
         _times(records),
         "## Speedup over retraining\n\nRatio of the same changes' times in the same run; mean and standard deviation "
         "over partitions.",
