@@ -8,10 +8,11 @@ The maths stands in `_loops.py` and `stores.py`; here are its loops, in the same
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from pa_river._blocks cimport names_in
 from pa_river._laws cimport LARGEST_NORM, LEAST_NORM
 from pa_river._names cimport (
     SEED, Arena, ArenaEntry, Names, arena_bytes, arena_find, arena_hash, arena_insert, arena_reserve, arena_truncate,
-    Seen, hand, names_in,
+    Seen, hand,
 )
 
 import numpy as np
@@ -33,7 +34,7 @@ cdef extern from "Python.h":
 cdef class ArenaStore(Names):
     """One weight a feature name, and the intercept as a nameless feature of constant value 1; see `stores.LinearStore`.
 
-    16 bytes a name, its own bytes and 6 to 12 of table. O(len(phi)) time for each method but the states.
+    12 bytes a name, its own bytes and 6 to 12 of table. O(len(phi)) time for each method but the states.
     """
 
     def __dealloc__(self):

@@ -14,7 +14,8 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
 from pa_river._arena cimport ArenaStore
-from pa_river._names cimport arena_spill_names, arena_spill_weights, bytes_of
+from pa_river._blocks cimport bytes_of
+from pa_river._names cimport arena_spill_names, arena_spill_weights
 from pa_river._native cimport ScoreCore
 
 import zlib

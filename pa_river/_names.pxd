@@ -80,6 +80,3 @@ cdef class Names:
     cdef int fill(self, const uint8_t *block, uint32_t count, const uint8_t *weights) except -1
     cdef int fill_spelled(self, const uint8_t *block, uint32_t count, const uint8_t *weights, size_t left) except -1
     cdef int copy_names(self, Names source) except -1
-
-cdef uint32_t names_in(object block) except? 1
-cdef uint64_t bytes_of(const uint8_t *lengths, uint32_t count) noexcept

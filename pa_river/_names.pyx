@@ -15,6 +15,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport realloc
 from libc.string cimport memcpy, memset
 
+from pa_river._blocks cimport as_spelled, bytes_of, plain
 from pa_river._laws cimport LARGEST_SQUARE, LEAST_SQUARE
 
 import sys
@@ -372,7 +373,7 @@ cdef class Names:
         cdef size_t left = bytes_of(block + 4, count)
         if arena_reserve(&self.arena, count, left, 1, SEED) < 0:
             raise MemoryError("the model has too many feature names")
-        if not all_ascii(text, left) and not all_plain(block, count):
+        if not as_spelled(block, count, left):
             return self.fill_spelled(block, count, weights, left)
         if arena_fill(&self.arena, block + 4, count, text, left, weights, SEED) < 0:
             raise _pack.StateError("a feature name is stored twice")
@@ -414,52 +415,3 @@ cdef class Names:
     def __len__(self):
         self.settle()
         return self.arena.count
-
-
-cdef uint32_t names_in(object block) except? 1:
-    """How many names a stored block holds; `StateError` if it is none. Every length is checked before it is used."""
-    if not isinstance(block, bytes) or len(block) < 4:
-        raise _pack.StateError("a block of names is missing")
-    cdef const uint8_t *data = <const uint8_t *>PyBytes_AS_STRING(block)
-    cdef uint64_t size = len(block)
-    cdef uint32_t count
-    memcpy(&count, data, 4)
-    if count > (size - 4) // 4:
-        raise _pack.StateError(f"{count} names in a block of {size} bytes")
-    if bytes_of(data + 4, count) != size - 4 - 4 * <uint64_t>count:
-        raise _pack.StateError("the lengths of the names do not add up")
-    return count
-
-
-cdef uint64_t bytes_of(const uint8_t *lengths, uint32_t count) noexcept:
-    """The sum of the lengths of a block's names."""
-    cdef uint64_t total = 0
-    cdef uint32_t i, length
-    for i in range(count):
-        memcpy(&length, lengths + 4 * <size_t>i, 4)
-        total += length
-    return total
-
-
-cdef inline bint all_ascii(const uint8_t *text, size_t length) noexcept:
-    cdef size_t i
-    cdef uint8_t high = 0
-    for i in range(length):
-        high |= text[i]
-    return high < 0x80
-
-
-cdef inline bint plain(const uint8_t *text, uint32_t length) noexcept:
-    """Whether a stored name is ASCII or a tagged small int: as it is spelled here, with no need of a closer look."""
-    return (length == 10 and text[0] == 0xFF and text[1] == c"i") or all_ascii(text, length)
-
-
-cdef bint all_plain(const uint8_t *block, uint32_t count) noexcept:
-    cdef const uint8_t *text = block + 4 + 4 * <size_t>count
-    cdef uint32_t i, length
-    for i in range(count):
-        memcpy(&length, block + 4 + 4 * <size_t>i, 4)
-        if not plain(text, length):
-            return False
-        text += length
-    return True

@@ -11,9 +11,10 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
+from pa_river._blocks cimport names_in
 from pa_river._laws cimport LARGEST_NORM, LEAST_NORM
 from pa_river._names cimport (
-    SEED, Names, arena_bytes, arena_find, arena_hash, arena_insert, arena_reserve, arena_truncate, hand, names_in,
+    SEED, Names, arena_bytes, arena_find, arena_hash, arena_insert, arena_reserve, arena_truncate, hand,
 )
 
 import numpy as np
@@ -35,7 +36,7 @@ cdef Py_ssize_t totals_room = 0
 cdef class RowArena(Names):
     """One weight a name and slot, and an intercept a slot; see `rows.RowStore`.
 
-    O(len(phi) * slots) time to score, O(len(phi)) a term to move; 16 bytes a name beside its weights.
+    O(len(phi) * slots) time to score, O(len(phi)) a term to move; 12 bytes a name, its own bytes and 6 to 12 of table, beside its weights.
     """
 
     def __dealloc__(self):

@@ -11,8 +11,9 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
+from pa_river._blocks cimport names_in
 from pa_river._laws cimport LARGEST_NORM, LARGEST_SQUARE, LEAST_NORM, LEAST_SQUARE
-from pa_river._names cimport SEED, Names, arena_bytes, arena_truncate, hand, names_in
+from pa_river._names cimport SEED, Names, arena_bytes, arena_truncate, hand
 from pa_river._native cimport Core, length_by, weight_of
 
 import numpy as np
