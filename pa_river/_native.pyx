@@ -22,6 +22,7 @@ cdef extern from "Python.h":
     PyObject *PyDict_GetItemWithError(object, object) except? NULL
     object PyObject_GenericGetDict(object, void *)
 
+
 cdef inline double parameter(dict attributes, str name) except? -1.0:
     """A parameter that its class has checked, read without the look-ups of an attribute."""
     cdef PyObject *found = PyDict_GetItemWithError(attributes, name)
