@@ -35,6 +35,10 @@ class Learner(abc.ABC, Generic[S]):
         """Return x as `_scores` takes it: here checked features; `ValueError` if it cannot be."""
         return features(x)
 
+    def _read(self, x: Any) -> tuple[Any, S | None]:
+        """Return x as `_input` does, and its scores where the store found them on the way."""
+        return self._input(x), None
+
     def _inputs(self, X: Any) -> Iterable[Any]:
         """Return the rows of X as `_input` returns them; `ValueError` that names the row."""
         return batch.rows(X, lazy=isinstance(self._store, SupportStore))
@@ -79,14 +83,19 @@ class Learner(abc.ABC, Generic[S]):
             If a feature, y or w is refused, or a score or weight would not be finite. The model is as before.
 
         """
-        w, phi, y = _validate.example_weight(w), self._input(x), self._normalise_y(y)
+        w = _validate.example_weight(w)
+        phi, scores = self._read(x)
+        y = self._normalise_y(y)
         if w:
-            self._learn(phi, y, w, self._scores(phi))
+            self._learn(phi, y, w, self._scores(phi) if scores is None else scores)
 
     def step(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> Any:
         """Return what `predict_one(x)` returns, then learn: one look-up of the features for both."""
-        w, phi, y = _validate.example_weight(w), self._input(x), self._normalise_y(y)
-        scores = self._scores(phi)
+        w = _validate.example_weight(w)
+        phi, scores = self._read(x)
+        y = self._normalise_y(y)
+        if scores is None:
+            scores = self._scores(phi)
         prediction = self._predicted(scores)
         if w:
             self._learn(phi, y, w, scores)
@@ -94,7 +103,8 @@ class Learner(abc.ABC, Generic[S]):
 
     def predict_one(self, x: Mapping[Any, Any], **kwargs: Any) -> Any:
         """Return the prediction for x. Never changes the model; `ValueError` as in `learn_one`."""
-        return self._predicted(self._scores(self._input(x)))
+        phi, scores = self._read(x)
+        return self._predicted(self._scores(phi) if scores is None else scores)
 
     def learn_many(self, X: Any, y: Any, w: Any = None) -> None:
         """Learn the rows of X in order, all or nothing: equal to a loop of `learn_one`.
@@ -258,6 +268,14 @@ class ScoreLearner(PALearner[float]):
     def decision_one(self, x: Mapping[Any, Any]) -> float:
         """Return the raw score w . x + intercept. Never changes the model."""
         return self._scores(features(x))
+
+    def _read(self, x: Any) -> tuple[Any, float | None]:
+        store = self._store
+        if type(store) is stores.LinearStore:
+            score = store.glance(x)
+            if score is not None:
+                return x, score
+        return self._input(x), None
 
     def _scores(self, phi: Features) -> float:
         return self._store.score(phi)

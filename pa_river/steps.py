@@ -87,7 +87,10 @@ class PA1(StepRule):
         return {"C"}
 
     def length(self, loss: float, norm: float, weight: float = 1.0) -> float:
-        return min(self.C * weight * norm, loss / norm) if norm > 0.0 else 0.0
+        if norm <= 0.0:
+            return 0.0
+        most, length = self.C * weight * norm, loss / norm
+        return length if length < most else most
 
 
 @state.storable

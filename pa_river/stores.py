@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
@@ -76,6 +77,11 @@ class LinearStore:
         self._extra = 1.0 if learn_intercept else 0.0
         self.weights: dict[Name, float] = {}
         self.intercept = 0.0
+        self._texts = True  # whether all names are text: a name of another type may equal one that is none
+
+    def glance(self, x: Any) -> float | None:
+        """Return the score of a record that nobody has checked, where one pass proves it clean; else None."""
+        return _loops.glance(self.weights, x, self.intercept) if type(x) is dict and self._texts else None
 
     def score(self, phi: Features) -> float:
         score = _loops.dot(self.weights, phi) + self.intercept
@@ -85,20 +91,25 @@ class LinearStore:
         return _loops.norm(phi, self._extra)
 
     def add(self, terms: tuple[Term, ...], length: float, norm: float) -> None:
-        (sign, phi, _), *more = terms
-        if more:
+        if len(terms) != 1:
             raise ValueError("a flat store takes one term a step")
+        sign, phi, _ = terms[0]
         new = _loops.moved(self.weights, phi, sign * length, norm)
         if self._extra:
             intercept = self.intercept + sign * length / norm
-            if not math.isfinite(intercept):
+            if intercept - intercept != 0.0:
                 raise ValueError("the intercept would not be finite; nothing was learned")
             self.intercept = intercept
+        known = len(self.weights)
         self.weights.update(new)
+        fresh = len(self.weights) - known
+        if fresh and self._texts:
+            self._texts = _texts(itertools.islice(reversed(self.weights), fresh))
 
     def blend(self, parts: Sequence[tuple[float, LinearStore, Sequence[int]]]) -> None:
         """Become the sum of share * store over `parts` (their slots are all 0); this one is empty."""
         self.weights = _loops.blended([(share, store.weights) for share, store, _ in parts])
+        self._texts = _texts(self.weights)
         self.intercept = _loops.finite(math.fsum(share * store.intercept for share, store, _ in parts))
 
     def mark(self, phis: Iterable[Features]) -> Callable[[], None]:
@@ -129,4 +140,9 @@ class LinearStore:
         self.weights = dict(zip(names, weights.tolist()))
         if len(self.weights) != len(names):
             raise state.StateError("a feature name is stored twice")
+        self._texts = _texts(names)
         self.intercept = state.finite_float(values["intercept"])
+
+
+def _texts(names: Iterable[Name]) -> bool:
+    return set(map(type, names)) <= {str}
