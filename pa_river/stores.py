@@ -94,17 +94,19 @@ class LinearStore:
         if len(terms) != 1:
             raise ValueError("a flat store takes one term a step")
         sign, phi, _ = terms[0]
-        new = _loops.moved(self.weights, phi, sign * length, norm)
+        weights, known = self.weights, len(self.weights)
         if self._extra:
             intercept = self.intercept + sign * length / norm
             if intercept - intercept != 0.0:
+                _loops.moved(weights, phi, sign * length, norm)  # a feature is blamed first
                 raise ValueError("the intercept would not be finite; nothing was learned")
+            _loops.move(weights, phi, sign * length, norm)
             self.intercept = intercept
-        known = len(self.weights)
-        self.weights.update(new)
-        fresh = len(self.weights) - known
+        else:
+            _loops.move(weights, phi, sign * length, norm)
+        fresh = len(weights) - known
         if fresh and self._texts:
-            self._texts = _texts(itertools.islice(reversed(self.weights), fresh))
+            self._texts = _texts(itertools.islice(reversed(weights), fresh))
 
     def blend(self, parts: Sequence[tuple[float, LinearStore, Sequence[int]]]) -> None:
         """Become the sum of share * store over `parts` (their slots are all 0); this one is empty."""
