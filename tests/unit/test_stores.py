@@ -1,0 +1,119 @@
+"""The flat store of the reference: what its short roads may take, and that they lead where the long ones do."""
+
+from __future__ import annotations
+
+import fractions
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pa_river import PAClassifier, _loops
+from pa_river.features import features
+from pa_river.stores import LinearStore
+from pa_river.terms import Term
+from tests import strategies
+
+values = st.one_of(
+    strategies.wild, st.booleans(), st.integers(-9, 9), st.none(), st.text(max_size=2), strategies.bad_values,
+    strategies.wild.map(np.float64), strategies.tame.map(np.float32),
+    st.sampled_from([np.bool_(True), fractions.Fraction(1, 3), np.array([1.0]), pd.NA, pd.Timedelta("1d")]),
+)
+weights = st.dictionaries(strategies.names, strategies.wild)
+
+
+def store_of(weights, intercept=0.0):
+    store = LinearStore(True)
+    store.weights.update(weights)
+    store.intercept = intercept
+    return store
+
+
+@given(weights=weights, intercept=strategies.wild, x=st.dictionaries(strategies.odd_names, values, max_size=4))
+def test_a_glance_answers_only_for_what_the_long_road_takes_and_as_it_does(weights, intercept, x):
+    store = store_of(weights, intercept)
+    found = store.glance(x)
+    if found is not None:
+        phi = features(x)
+        assert list(phi.items()) == list(x.items())
+        assert (type(found), found.hex()) == (float, store.score(phi).hex())
+
+
+@given(weights=weights, x=st.dictionaries(strategies.names, strategies.tame, max_size=4))
+def test_a_glance_answers_for_every_ordinary_record_of_known_names(weights, x):
+    store = store_of({**dict.fromkeys(x, 0.5), **{name: weight for name, weight in weights.items() if name not in x}})
+    assert store.glance(x) == store.score(x)
+
+
+def learned(store):
+    store.add((Term(1.0, {1: 1.0}),), 1.0, 1.0)
+    return store
+
+
+def loaded(store):
+    store.set_state(learned(LinearStore(True)).get_state())
+    return store
+
+
+def blended(store):
+    store.blend([(1.0, learned(LinearStore(True)), (0,))])
+    return store
+
+
+@pytest.mark.parametrize("make", [learned, loaded, blended])
+def test_a_name_that_is_none_is_refused_though_it_equals_a_known_one(make):
+    model = PAClassifier()
+    model._store = make(LinearStore(True))
+    with pytest.raises(ValueError, match="feature name"):
+        model.predict_one({1.0: 2.0})
+    with pytest.raises(ValueError, match="feature name"):
+        model.learn_one({1.0: 2.0}, True)
+
+
+@pytest.mark.parametrize("how", ["error", "default"])
+def test_a_weight_that_overflows_on_a_float32_warns_of_nothing(how):
+    program = """if True:
+    import numpy as np
+    from pa_river.stores import LinearStore
+    store = LinearStore(True)
+    store.weights.update(a=1e200, b=3e38)
+    print(store.glance({"a": np.float32(1.5)}), store.glance({"b": np.float32(9.0)}), store.glance({"b": np.float32("inf")}))
+    """
+    found = subprocess.run([sys.executable, "-W", how, "-c", program], capture_output=True, text=True,
+                           env={"PYTHONPATH": os.pathsep.join(sys.path)})
+    assert (found.stdout.strip(), found.stderr) == ("None None None", "")
+
+
+largest = sys.float_info.max
+lengths = st.one_of(strategies.wild, st.sampled_from([1e290, -1e290, 1.1e290, 9e291, 1e292, -largest, largest]))
+
+
+@given(weights=st.dictionaries(strategies.names, st.one_of(strategies.wild, st.sampled_from([largest, -largest]))),
+       phi=strategies.records(strategies.wild), length=lengths)
+def test_weights_that_move_in_place_are_those_that_move_aside_and_all_or_none_do(weights, phi, length):
+    norm = _loops.norm(phi, 1.0)
+    moved, before = dict(weights), dict(weights)
+    try:
+        expected = {**weights, **_loops.moved(weights, phi, length, norm)}
+    except ValueError as error:
+        with pytest.raises(ValueError, match="weight of feature"):
+            _loops.move(moved, phi, length, norm)
+        assert moved == before and "nothing was learned" in str(error)
+    else:
+        _loops.move(moved, phi, length, norm)
+        assert moved == expected and list(moved) == list(expected)
+        assert all(map(math.isfinite, moved.values()))
+
+
+def test_an_intercept_that_would_not_be_finite_moves_nothing_and_a_feature_is_blamed_first():
+    for phi, blamed in (({"a": 1e-200}, "intercept"), ({"a": 1.0}, "feature 'a'")):
+        store = store_of({"a": largest}, largest)
+        with pytest.raises(ValueError, match=blamed):
+            store.add((Term(1.0, phi),), largest, 1.0)
+        assert (store.weights, store.intercept) == ({"a": largest}, largest)
