@@ -139,10 +139,9 @@ class LinearStore:
         names, weights = state.unpack_names(values["names"]), state.finite_vector(values["weights"])
         if len(names) != len(weights):
             raise state.StateError(f"{len(names)} names for {len(weights)} weights")
-        self.weights = dict(zip(names, weights.tolist()))
+        self.weights, self._texts = dict(zip(names, weights.tolist())), _texts(names)
         if len(self.weights) != len(names):
             raise state.StateError("a feature name is stored twice")
-        self._texts = _texts(names)
         self.intercept = state.finite_float(values["intercept"])
 
 

@@ -83,11 +83,11 @@ def test_a_weight_that_overflows_on_a_float32_warns_of_nothing(how):
     from pa_river.stores import LinearStore
     store = LinearStore(True)
     store.weights.update(a=1e200, b=3e38)
-    print(store.glance({"a": np.float32(1.5)}), store.glance({"b": np.float32(9.0)}), store.glance({"b": np.float32("inf")}))
+    print([store.glance(x) for x in ({"a": np.float32(1.5)}, {"b": np.float32(9.0)}, {"b": np.float32("inf")})])
     """
     found = subprocess.run([sys.executable, "-W", how, "-c", program], capture_output=True, text=True,
                            env={"PYTHONPATH": os.pathsep.join(sys.path)})
-    assert (found.stdout.strip(), found.stderr) == ("None None None", "")
+    assert (found.stdout.strip(), found.stderr) == ("[None, None, None]", "")
 
 
 largest = sys.float_info.max
