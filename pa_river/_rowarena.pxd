@@ -21,6 +21,7 @@ cdef class RowArena(Names):
     cdef double *score_seen(self, Py_ssize_t count) except NULL
     cdef int move_seen(self, Py_ssize_t terms, const double *signs, const int32_t *slots, double length,
                        double norm) except -1
+    cdef int make_way(self, uint32_t length) except -1
     cdef double at(self, int32_t name, int32_t slot) noexcept
     cdef int reserve_rows(self, size_t names, size_t numbers) except -1
     cdef int put(self, int32_t name, int32_t slot, double weight) noexcept
@@ -33,3 +34,12 @@ cdef class RowArena(Names):
     cdef int truncate(self, uint32_t count) except -1
     cdef int look_up(self, object names, Py_ssize_t width, int32_t *slots) except -1
     cdef int bring(self, object names, const int32_t *order, Py_ssize_t fresh, int32_t *slots) except -1
+
+
+cdef inline Py_ssize_t best_of(const double *scores, Py_ssize_t count, Py_ssize_t without) noexcept:
+    """The slot with the highest score, the first among equals; the slot `without` does not count."""
+    cdef Py_ssize_t slot, best = -1
+    for slot in range(count):
+        if slot != without and (best < 0 or scores[slot] > scores[best]):
+            best = slot
+    return best

@@ -150,7 +150,6 @@ cdef class RowArena(Names):
         a weight would not be finite."""
         cdef Py_ssize_t i, t
         cdef int32_t name, highest = 0
-        cdef size_t names = 0, numbers = 0
         cdef double value, move, tau
         cdef bint ordinary = LEAST_NORM <= norm <= LARGEST_NORM
         for t in range(terms):
@@ -166,24 +165,11 @@ cdef class RowArena(Names):
                 value = (self.intercepts[slots[t]] if <uint32_t>slots[t] < self.intercept_count else 0.0) + tau
                 if value - value != 0.0:
                     raise ValueError("the intercept would not be finite; nothing was learned")
-        self.reserve_seen(False)
-        for i in range(hand.count):
-            if hand.seen[i].value != 0.0:
-                names += hand.seen[i].slot < 0
-                numbers += self.wanted(hand.seen[i].slot, highest + 1)
-        if names or numbers:
-            self.reserve_rows(names, numbers)
-        self.reserve_intercepts(highest + 1)
+        self.make_way(highest + 1)
         for i in range(hand.count):
             value, name = hand.seen[i].value, hand.seen[i].slot
             if value == 0.0:
                 continue
-            if name < 0:
-                name = self.insert_seen(i, 0.0)
-                self.rows[name].begin, self.rows[name].length = self.used, 0
-                self.rows[name].room = max(<uint32_t>highest + 1, self.labels)
-                self.used += self.rows[name].room
-            self.widen(name, highest + 1)  # for all terms at once
             for t in range(terms):
                 move, tau = signs[t] * length, signs[t] * length / norm
                 self.put(name, slots[t], self.at(name, slots[t]) + (tau * value if ordinary else move * (value / norm)))
@@ -191,6 +177,32 @@ cdef class RowArena(Names):
             for t in range(terms):
                 value = self.intercepts[slots[t]] if <uint32_t>slots[t] < self.intercept_count else 0.0
                 self.put_intercept(slots[t], value + signs[t] * length / norm)
+        return 0
+
+    cdef int make_way(self, uint32_t length) except -1:
+        """Give each name in hand that moves a row with room for `length` numbers, and as many intercepts room: nothing can
+        fail afterwards. A value of 0 brings no name."""
+        cdef Py_ssize_t i
+        cdef int32_t name
+        cdef size_t names = 0, numbers = 0
+        self.reserve_seen(False)
+        for i in range(hand.count):
+            if hand.seen[i].value != 0.0:
+                names += hand.seen[i].slot < 0
+                numbers += self.wanted(hand.seen[i].slot, length)
+        if names or numbers:
+            self.reserve_rows(names, numbers)
+        self.reserve_intercepts(length)
+        for i in range(hand.count):
+            name = hand.seen[i].slot
+            if hand.seen[i].value == 0.0:
+                continue
+            if name < 0:
+                name = self.insert_seen(i, 0.0)
+                self.rows[name].begin, self.rows[name].length = self.used, 0
+                self.rows[name].room = max(length, self.labels)
+                self.used += self.rows[name].room
+            self.widen(name, length)
         return 0
 
     # What a batch asks for; see `_pairs.pyx`.
@@ -355,7 +367,7 @@ cdef class RowArena(Names):
         self.renew()
 
     def __deepcopy__(self, memo):
-        twin = RowArena(bool(self._extra))
+        twin = type(self)(bool(self._extra))
         twin.set_state(self.get_state())
         return twin
 
