@@ -11,6 +11,7 @@ from libc.math cimport HUGE_VAL, hypot, sqrt
 from libc.stdint cimport int32_t
 
 from pa_river._confidence cimport ConfidenceArena
+from pa_river._linewise cimport learn_lines, predict_lines
 from pa_river._native cimport Core, weight_of
 from pa_river._rowarena cimport best_of
 
@@ -94,6 +95,14 @@ cdef class Confident(Core):
         if step.length > 0.0:
             store.tilt_seen(terms, signs, slots, step.length, deviation, step.left)
         return 0
+
+    def _learn_rows(self, X, y, w, predicted):
+        if self.arena is None or not learn_lines(self, self.arena, X, y, w, predicted):
+            super()._learn_rows(X, y, w, predicted)
+
+    def _predict_rows(self, X):
+        found = None if self.arena is None else predict_lines(self, self.arena, X)
+        return super()._predict_rows(X) if found is None else found
 
 
 cdef class ConfidentMargin(Confident):

@@ -9,6 +9,7 @@ a `RowArena`. Another store (kernels, the reference) sends a call on to the Pyth
 from libc.math cimport sqrt
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
+from pa_river._linewise cimport learn_lines, predict_lines
 from pa_river._native cimport Ruled, length_by, weight_of
 from pa_river._rowarena cimport RowArena, best_of
 
@@ -96,3 +97,11 @@ cdef class Pair(Ruled):
             return super().predict_many(X)
         known = self._known
         return like(X, [known[slot] for slot in best] if known else [None] * len(best))
+
+    def _learn_rows(self, X, y, w, predicted):
+        if self.arena is None or not learn_lines(self, self.arena, X, y, w, predicted):
+            super()._learn_rows(X, y, w, predicted)
+
+    def _predict_rows(self, X):
+        found = None if self.arena is None else predict_lines(self, self.arena, X)
+        return super()._predict_rows(X) if found is None else found

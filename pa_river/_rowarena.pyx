@@ -8,10 +8,11 @@ of the pool; what it leaves behind is at most as much as what is in use.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
 
 from pa_river._laws cimport LARGEST_NORM, LEAST_NORM
+from pa_river._lines cimport Line
 from pa_river._names cimport (
     SEED, Names, arena_bytes, arena_find, arena_hash, arena_insert, arena_reserve, arena_truncate, hand, names_in,
 )
@@ -42,6 +43,12 @@ cdef class RowArena(Names):
         free(self.rows)
         free(self.pool)
         free(self.intercepts)
+
+    cdef int measure(self, object x) except -1:
+        """Take x in hand, a record or a row of a batch; see `Names.measure`."""
+        if type(x) is Line and (<Line>x).table.identity == self.identity:
+            return (<Line>x).table.take((<Line>x).row)
+        return Names.measure(self, x)
 
     cdef double *score_seen(self, Py_ssize_t count) except NULL:
         """The scores of the record in hand for the first `count` slots, with room for one more; ValueError if not finite."""
@@ -267,29 +274,11 @@ cdef class RowArena(Names):
 
     def mark(self, phis):
         """Return a function that restores what moves along `phis` may change: the undo of a batch."""
-        cdef Py_ssize_t i
-        cdef Row *row
-        cdef uint32_t count = self.arena.count
-        before = {}
+        cdef Undo undo = Undo(self)
         for phi in phis:
             self.measure(phi)
-            for i in range(hand.count):
-                if hand.seen[i].slot >= 0 and hand.seen[i].slot not in before:
-                    row = &self.rows[hand.seen[i].slot]
-                    before[hand.seen[i].slot] = (<char *>(self.pool + row.begin))[:row.length * sizeof(double)]
-        intercepts = (<char *>self.intercepts)[:self.intercept_count * sizeof(double)] if self.intercept_count else b""
-        return lambda: self.restore(before, intercepts, count)
-
-    def restore(self, before, intercepts, count):
-        cdef bytes weights
-        cdef Row *row
-        for name, weights in before.items():
-            row = &self.rows[<uint32_t>name]
-            row.length = <uint32_t>(len(weights) // sizeof(double))
-            memcpy(self.pool + row.begin, PyBytes_AS_STRING(weights), len(weights))
-        self.intercept_count = <uint32_t>(len(intercepts) // sizeof(double))
-        memcpy(self.intercepts, PyBytes_AS_STRING(intercepts), len(intercepts))
-        self.truncate(count)
+            undo.keep_seen()
+        return undo
 
     cdef int truncate(self, uint32_t count) except -1:
         """Keep the first `count` names only: those that a refused batch brought stand last."""
@@ -378,3 +367,74 @@ cdef class RowArena(Names):
     def __sizeof__(self):
         return (object.__sizeof__(self) + arena_bytes(&self.arena) + self.rows_room * sizeof(Row)
                 + (self.size + self.intercept_room) * sizeof(double))
+
+
+cdef class Undo:
+    """The rows that a batch may move, as they were; called, it puts them back and forgets the names that are new."""
+
+    cdef RowArena store
+    cdef unsigned char *kept  # by name: whether its row is here
+    cdef double *numbers
+    cdef uint32_t *names
+    cdef size_t used, size, held, room
+    cdef uint32_t count
+    cdef bytes intercepts
+
+    def __cinit__(self, RowArena store):
+        self.store, self.count = store, store.arena.count
+        self.intercepts = (<char *>store.intercepts)[:store.intercept_count * sizeof(double)] \
+            if store.intercept_count else b""
+        self.kept = <unsigned char *>calloc(<size_t>self.count + 1, 1)
+        if self.kept == NULL:
+            raise MemoryError()
+
+    def __dealloc__(self):
+        free(self.kept)
+        free(self.numbers)
+        free(self.names)
+
+    cdef int keep_seen(self) except -1:
+        """Keep the rows of the record in hand."""
+        cdef Py_ssize_t i
+        cdef int32_t name
+        cdef Row *row
+        cdef void *more
+        for i in range(hand.count):
+            name = hand.seen[i].slot
+            if name < 0 or <uint32_t>name >= self.count or self.kept[name]:
+                continue
+            row = &self.store.rows[name]
+            if self.held == self.room:
+                more = realloc(self.names, (2 * self.room + 64) * sizeof(uint32_t))
+                if more == NULL:
+                    raise MemoryError()
+                self.names, self.room = <uint32_t *>more, 2 * self.room + 64
+            if self.used + row.length + 1 > self.size:
+                more = realloc(self.numbers, 2 * (self.used + row.length + 64) * sizeof(double))
+                if more == NULL:
+                    raise MemoryError()
+                self.numbers, self.size = <double *>more, 2 * (self.used + row.length + 64)
+            self.kept[name] = 1
+            self.names[self.held] = <uint32_t>name
+            self.numbers[self.used] = row.length
+            memcpy(self.numbers + self.used + 1, self.store.pool + row.begin, row.length * sizeof(double))
+            self.held += 1
+            self.used += row.length + 1
+        return 0
+
+    def __call__(self):
+        cdef RowArena store = self.store
+        cdef size_t i, at = 0
+        cdef uint32_t length
+        cdef Row *row
+        for i in range(self.held):
+            row, length = &store.rows[self.names[i]], <uint32_t>self.numbers[at]
+            if self.names[i] < store.arena.count and length <= row.room:  # else it is another model by now
+                row.length = length
+                memcpy(store.pool + row.begin, self.numbers + at + 1, length * sizeof(double))
+            at += length + 1
+        store.intercept_count = <uint32_t>(len(self.intercepts) // sizeof(double))
+        if store.intercept_count:
+            store.reserve_intercepts(store.intercept_count)
+            memcpy(store.intercepts, PyBytes_AS_STRING(self.intercepts), len(self.intercepts))
+        store.truncate(self.count)

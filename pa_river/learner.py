@@ -37,7 +37,8 @@ class Learner(abc.ABC, Generic[S]):
 
     def _inputs(self, X: Any) -> Iterable[Any]:
         """Return the rows of X as `_input` returns them; `ValueError` that names the row."""
-        return batch.rows(X, lazy=isinstance(self._store, SupportStore))
+        lines: Iterable[Any] | None = _compiled.inputs(self._store, X)
+        return batch.rows(X, lazy=isinstance(self._store, SupportStore)) if lines is None else lines
 
     @abc.abstractmethod
     def _scores(self, phi: Any) -> S:
