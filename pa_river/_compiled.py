@@ -87,7 +87,7 @@ def restored_store(learn_intercept: bool, values: dict[str, Any]) -> LinearStore
 
 def inputs(store: Any, X: Any) -> Any:
     """Return the rows of a plain table as a compiled store of rows takes them; None for another table or store."""
-    return _LINES(store, X) if NATIVE and type(store) in (_ROWS, _CONFIDENCE) else None
+    return store.lines(X) if NATIVE and type(store) in (_ROWS, _CONFIDENCE) else None
 
 
 def on_reference(model: T) -> T:
@@ -112,7 +112,6 @@ _STORE: Any = LinearStore
 _ROWS: Any = RowStore
 _SCALED: Any = ScaledStore
 _CONFIDENCE: Any = ConfidenceStore
-_LINES: Any = None
 NATIVE = False
 
 #: The compiled loops over sentences, `_tagger` and `_coder`; None where they are not built or not wanted.
@@ -145,7 +144,6 @@ else:
         from pa_river._arena import ArenaStore as _STORE
         from pa_river._confidence import ConfidenceArena as _CONFIDENCE
         from pa_river._confident import ConfidentMargin, ConfidentPair
-        from pa_river._lines import lines as _LINES
         from pa_river._native import Margin, Tube
         from pa_river._pair import Pair
         from pa_river._rowarena import RowArena as _ROWS

@@ -15,7 +15,7 @@ from libc.string cimport memset
 
 from pa_river._laws cimport LARGEST_SQUARE, LEAST_SQUARE
 from pa_river._names cimport hand
-from pa_river._rowarena cimport Row, RowArena
+from pa_river._rowarena cimport Row, RowArena, number_at, put_number
 
 import numpy as np
 
@@ -42,18 +42,9 @@ cdef inline double shrunk(double variance, double part, double left) noexcept:
     return max(variance * (max(1.0 - share, 0.0) + share * left), DBL_MIN)
 
 
-cdef inline double weight_at(ConfidenceArena store, int32_t name, Py_ssize_t slot) noexcept:
-    """The weight of a name in a slot; -1: one that is not there."""
-    if name < 0 or 2 * slot >= <Py_ssize_t>store.rows[name].length:
-        return 0.0
-    return store.pool[store.rows[name].begin + 2 * slot]
-
-
 cdef inline double variance_at(ConfidenceArena store, int32_t name, Py_ssize_t slot) noexcept:
     """The variance of a name in a slot; -1: one that is not there."""
-    if name < 0 or 2 * slot >= <Py_ssize_t>store.rows[name].length:
-        return 1.0
-    cdef double variance = store.pool[store.rows[name].begin + 2 * slot + 1]
+    cdef double variance = number_at(store, name, <int32_t>(2 * slot + 1))
     return variance if variance else 1.0
 
 
@@ -132,7 +123,7 @@ cdef class ConfidenceArena(RowArena):
                 if value == 0.0:
                     continue
                 variance, part = variance_at(self, name, slots[t]), value / deviation
-                to[0], to[1] = weight_at(self, name, slots[t]) + far * (variance * part), shrunk(variance, part, left)
+                to[0], to[1] = number_at(self, name, 2 * slots[t]) + far * (variance * part), shrunk(variance, part, left)
                 if to[0] - to[0] != 0.0:
                     name_of = self.name_seen(i)
                     raise ValueError(f"the weight of feature {name_of!r} would not be finite; nothing was learned")
@@ -144,13 +135,17 @@ cdef class ConfidenceArena(RowArena):
                 if to[0] - to[0] != 0.0:
                     raise ValueError("the intercept would not be finite; nothing was learned")
                 to += 2
+        if self.journal != NULL:
+            for t in range(terms):
+                self.note(2 * slots[t])
+                self.note(2 * slots[t] + 1)
         self.make_way(2 * highest + 2)
         to = after
         for t in range(terms):
             for i in range(hand.count):
                 if hand.seen[i].value != 0.0:
-                    self.put(hand.seen[i].slot, 2 * slots[t] + 1, to[1])
-                    self.put(hand.seen[i].slot, 2 * slots[t], to[0])
+                    put_number(self, hand.seen[i].slot, 2 * slots[t] + 1, to[1])
+                    put_number(self, hand.seen[i].slot, 2 * slots[t], to[0])
                     to += 2
             if self._extra:
                 self.put_intercept(2 * slots[t] + 1, to[1])
@@ -186,7 +181,7 @@ cdef class ConfidenceArena(RowArena):
     def pairs(self, Py_ssize_t slot):
         """Return name -> (weight, variance) of all that a slot holds, a fresh dict; None names the intercept."""
         cdef uint32_t name
-        found = {self.name(name): (weight_at(self, name, slot), variance_at(self, name, slot))
+        found = {self.name(name): (number_at(self, name, <int32_t>(2 * slot)), variance_at(self, name, slot))
                  for name in range(self.arena.count) if <Py_ssize_t>self.rows[name].length > 2 * slot}
         if 2 * slot < <Py_ssize_t>self.intercept_count:
             found[None] = self.intercepts[2 * slot], intercept_variance_at(self, slot)

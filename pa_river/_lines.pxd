@@ -1,23 +1,28 @@
 """Rows of a plain table, in the form in which a store of rows takes them in hand."""
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, uint64_t
 
 from pa_river._names cimport Names
 
 
+cdef class ColumnSlots:
+    cdef int32_t *slots  # by column: the slot of its name + 1, or 0 where it was not found yet
+    cdef Py_ssize_t width
+    cdef uint64_t identity  # of the store, when the slots were found
+
+
 cdef class Lines:
     cdef Names store
-    cdef uint64_t identity  # of the store, when the slots were found
+    cdef ColumnSlots columns
+    cdef uint64_t identity
     cdef object names
     cdef const double[::1] data
     cdef const int32_t[::1] indices, indptr
     cdef const double[:, ::1] dense
-    cdef int32_t *slots  # by column: the slot of its name + 1, or 0 where it was not found yet
     cdef Py_ssize_t count, width
     cdef bint sparse
 
     cdef int take(self, Py_ssize_t row) except -1
-    cdef int put(self, Py_ssize_t i, Py_ssize_t column, double value) except -1
 
 
 cdef class Line:
@@ -26,4 +31,4 @@ cdef class Line:
 
     cdef dict record(self)
 
-cdef Lines lines_of(Names store, object X)
+cdef Lines lines_of(Names store, ColumnSlots known, object X)

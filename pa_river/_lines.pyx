@@ -3,11 +3,12 @@
 """Batches for stores of rows: each row of a plain table goes in hand as a record would, with no dict and no hash a name.
 
 What a store then does with the record in hand is what it does with any, so a batch gives the bits of `learn_one`. The
-slot of a column's name is found once a batch.
+slot of a column's name is found once, and kept for the batches that follow.
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t
 from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
 
 from pa_river._names cimport Names, Seen, hand, open_hand
 from pa_river._tables cimport Table, table
@@ -23,11 +24,38 @@ cdef extern from "Python.h":
 cdef Py_ssize_t WIDE = 1 << 22
 
 
-cdef class Lines:
-    """The rows of a table of finite numbers, for one store."""
+# And beyond so many columns a name of the model, slots are not kept from one batch to the next.
+cdef Py_ssize_t SPARSE = 64
+
+
+cdef class ColumnSlots:
+    """Where the names of columns stand in a store, as far as somebody asked: kept from one batch to the next."""
 
     def __dealloc__(self):
         free(self.slots)
+
+    def __sizeof__(self):
+        return object.__sizeof__(self) + self.width * sizeof(int32_t)
+
+
+cdef ColumnSlots slots_for(Names store, ColumnSlots known, Py_ssize_t width):
+    """Room for the slots of so many columns: in `known`, if there is one, with those that still hold."""
+    cdef int32_t *slots
+    cdef ColumnSlots columns = ColumnSlots.__new__(ColumnSlots) if known is None else known
+    if columns.width < width or columns.identity != store.identity:
+        width = max(width, columns.width)
+        slots = <int32_t *>calloc(width + 1, sizeof(int32_t))  # pages that nobody asks for cost nothing
+        if slots == NULL:
+            raise MemoryError()
+        if columns.width and columns.identity == store.identity:
+            memcpy(slots, columns.slots, columns.width * sizeof(int32_t))
+        free(columns.slots)
+        columns.slots, columns.width, columns.identity = slots, width, store.identity
+    return columns
+
+
+cdef class Lines:
+    """The rows of a table of finite numbers, for one store."""
 
     def __len__(self):
         return self.count
@@ -43,43 +71,36 @@ cdef class Lines:
         cdef Py_ssize_t row
         return iter([self[row] for row in range(self.count)])
 
-    cdef int put(self, Py_ssize_t i, Py_ssize_t column, double value) except -1:
-        """Put a feature in the i-th place of the hand."""
-        cdef Seen *f = &hand.seen[i]
-        if self.slots[column]:
-            if f.key != NULL:  # of another record
-                xdecref(f.key)
-                f.key = NULL
-            f.slot = self.slots[column] - 1
-        else:
-            self.slots[column] = self.store.seat(i, column if self.names is None else self.names[column]) + 1
-        f.value = value
-        return 0
-
     cdef int take(self, Py_ssize_t row) except -1:
         """Take a row in hand, zeros left out."""
-        cdef Py_ssize_t at, end, count = 0
+        cdef Py_ssize_t at, size = self.width, column
         cdef const double *x
+        cdef const int32_t *own = NULL
+        cdef int32_t *slots = self.columns.slots
+        cdef Seen *f
         cdef double square = 0.0
         if self.sparse:
-            at, end = self.indptr[row], self.indptr[row + 1]
-            open_hand(end - at)
-            for at in range(at, end):
-                if self.data[at] != 0.0:
-                    self.put(count, self.indices[at], self.data[at])
-                    square += self.data[at] * self.data[at]
-                    count += 1
-        elif self.width:
-            open_hand(self.width)
+            size = self.indptr[row + 1] - self.indptr[row]
+            x, own = &self.data[0] + self.indptr[row], &self.indices[0] + self.indptr[row]
+        elif size:
             x = &self.dense[row, 0]
-            for at in range(self.width):
-                if x[at] != 0.0:
-                    self.put(count, at, x[at])
-                    square += x[at] * x[at]
-                    count += 1
-        else:
-            open_hand(0)
-        hand.count, hand.square = count, square
+        open_hand(size)
+        f = hand.seen
+        for at in range(size):
+            if x[at] == 0.0:
+                continue
+            column = at if own == NULL else own[at]
+            f.value = x[at]
+            square += x[at] * x[at]
+            if slots[column]:
+                if f.key != NULL:  # of another record
+                    xdecref(f.key)
+                    f.key = NULL
+                f.slot = slots[column] - 1
+            else:
+                slots[column] = self.store.seat(f - hand.seen, column if self.names is None else self.names[column]) + 1
+            f += 1
+        hand.count, hand.square = f - hand.seen, square
         return 0
 
 
@@ -127,7 +148,7 @@ cdef class Line:
 Mapping.register(Line)
 
 
-cdef Lines lines_of(Names store, object X):
+cdef Lines lines_of(Names store, ColumnSlots known, object X):
     """Return the rows of X for a store; None where it is no plain table of finite numbers: then dicts are the way."""
     cdef Lines lines
     cdef Table plain = table(X)
@@ -143,6 +164,8 @@ cdef Lines lines_of(Names store, object X):
         if plain.width > max(WIDE, 4 * len(used[1])):
             numbers, indices = np.unique(used[1], return_inverse=True)
             lines.names, lines.width, indices = numbers.tolist(), len(numbers), indices.astype(np.int32)
+        if not len(used[0]):  # nothing to point at
+            data, indices = np.zeros(1), np.zeros(1, np.int32)
         lines.sparse, lines.data, lines.indices, lines.indptr = True, data, indices, indptr
     else:
         if not np.isfinite(plain.array).all() or not all(map(spellable, plain.names)):
@@ -151,9 +174,9 @@ cdef Lines lines_of(Names store, object X):
             lines.names = plain.names
         if plain.width:
             lines.dense = plain.array
-    lines.slots = <int32_t *>calloc(lines.width + 1, sizeof(int32_t))  # pages that nobody asks for cost nothing
-    if lines.slots == NULL:
-        raise MemoryError()
+    if lines.names is not None or lines.width > SPARSE * (<Py_ssize_t>store.arena.count + 1024):
+        known = None
+    lines.columns = slots_for(store, known, lines.width)
     return lines
 
 
@@ -168,8 +191,3 @@ def spellable(name):
     if type(name) is int:
         return -(2**63) <= name < 2**63
     return name.isascii() or name.encode(errors="ignore").decode() == name
-
-
-def lines(store, X):
-    """`lines_of`, for Python."""
-    return lines_of(store, X)

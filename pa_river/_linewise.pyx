@@ -2,31 +2,34 @@
 # cython: binding=False, auto_pickle=False
 """Whole batches of a compiled learner over a store of rows: the loop of `learn_one`, all or nothing."""
 
-from pa_river._lines cimport Line, Lines, lines_of
+from pa_river._lines cimport Line, Lines
 from pa_river._native cimport Core
 from pa_river._rowarena cimport RowArena
 
 import numpy as np
 
+from pa_river.batch import listed, one_each
 
-cdef list listed(object values):
+
+cdef list plain(object values):
     """Labels or weights as a list of Python's own objects, which the checks of `learn_one` take quickest."""
     if type(values) is np.ndarray and values.ndim == 1:
         return values.tolist()
-    return list(values)
+    return listed(values)
 
 
 cdef int learn_lines(Core model, RowArena store, object X, object y, object w, list predicted) except -1:
     """Learn the rows of X, giving `predicted` what each would have been answered before; 0: X is not plain, nothing was
     done."""
-    cdef Lines lines = lines_of(store, X)
+    cdef Lines lines = store.lines_of(X)
     cdef Line line
     cdef Py_ssize_t row
     cdef list goals, weights
     cdef bint ask = predicted is not None
     if lines is None:
         return 0
-    goals, weights = listed(y), None if w is None else listed(w)
+    goals, w = plain(y), one_each(w, lines.count)
+    weights = None if w is None else plain(w)
     if not lines.count == len(goals) == (lines.count if weights is None else len(weights)):
         raise ValueError(f"X has {lines.count} rows, y has {len(goals)}, "
                          f"w has {lines.count if weights is None else len(weights)}")
@@ -49,7 +52,7 @@ cdef int learn_lines(Core model, RowArena store, object X, object y, object w, l
 
 cdef list predict_lines(object model, RowArena store, object X):
     """What `model.predict_one` answers to the rows of X; None where X is not plain."""
-    cdef Lines lines = lines_of(store, X)
+    cdef Lines lines = store.lines_of(X)
     cdef Line line
     cdef Py_ssize_t row
     cdef list answers = []

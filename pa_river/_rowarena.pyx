@@ -7,12 +7,14 @@ stands in `_loops.py` and `rows.py`; here are its loops, in the same order. A ro
 of the pool; what it leaves behind is at most as much as what is in use.
 """
 
+cimport cython
+from libc.math cimport NAN
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from pa_river._laws cimport LARGEST_NORM, LEAST_NORM
-from pa_river._lines cimport Line
+from pa_river._lines cimport ColumnSlots, Line, Lines, lines_of
 from pa_river._names cimport (
     SEED, Names, arena_bytes, arena_find, arena_hash, arena_insert, arena_reserve, arena_truncate, hand, names_in,
 )
@@ -31,6 +33,10 @@ cdef extern from "_rows.h" nogil:
 # The scores of the record in hand, one a label.
 cdef double *totals = NULL
 cdef Py_ssize_t totals_room = 0
+
+
+# Up to so many bytes, notes are cheaper than a copy of a small model.
+cdef size_t LEAST_NOTES = 1 << 20
 
 
 cdef class RowArena(Names):
@@ -75,12 +81,6 @@ cdef class RowArena(Names):
         if spread != 0.0:
             raise ValueError("the score would not be finite; nothing was learned")
         return totals
-
-    cdef inline double at(self, int32_t name, int32_t slot) noexcept:
-        """The weight of a name (-1: one that is not there) in a slot."""
-        if name < 0 or <uint32_t>slot >= self.rows[name].length:
-            return 0.0
-        return self.pool[self.rows[name].begin + slot]
 
     cdef size_t wanted(self, int32_t name, uint32_t length) noexcept:
         """How many numbers of the pool it takes until a row (-1: a new one) is that long."""
@@ -129,12 +129,6 @@ cdef class RowArena(Names):
             row.length = length
         return 0
 
-    cdef int put(self, int32_t name, int32_t slot, double weight) noexcept:
-        if <uint32_t>slot >= self.rows[name].length:
-            self.lengthen(name, slot + 1)
-        self.pool[self.rows[name].begin + slot] = weight
-        return 0
-
     cdef int put_intercept(self, int32_t slot, double weight) noexcept:
         while self.intercept_count <= <uint32_t>slot:
             self.intercepts[self.intercept_count] = 0.0
@@ -164,7 +158,7 @@ cdef class RowArena(Names):
             move, tau = signs[t] * length, signs[t] * length / norm
             for i in range(hand.count):
                 value = hand.seen[i].value
-                value = self.at(hand.seen[i].slot, slots[t]) + (tau * value if ordinary else move * (value / norm))
+                value = number_at(self, hand.seen[i].slot, slots[t]) + (tau * value if ordinary else move * (value / norm))
                 if value - value != 0.0:
                     name_of = self.name_seen(i)
                     raise ValueError(f"the weight of feature {name_of!r} would not be finite; nothing was learned")
@@ -172,18 +166,20 @@ cdef class RowArena(Names):
                 value = (self.intercepts[slots[t]] if <uint32_t>slots[t] < self.intercept_count else 0.0) + tau
                 if value - value != 0.0:
                     raise ValueError("the intercept would not be finite; nothing was learned")
+        if self.journal != NULL:
+            for t in range(terms):
+                self.note(slots[t])
         self.make_way(highest + 1)
-        for i in range(hand.count):
-            value, name = hand.seen[i].value, hand.seen[i].slot
-            if value == 0.0:
-                continue
-            for t in range(terms):
-                move, tau = signs[t] * length, signs[t] * length / norm
-                self.put(name, slots[t], self.at(name, slots[t]) + (tau * value if ordinary else move * (value / norm)))
-        if self._extra:
-            for t in range(terms):
+        for t in range(terms):
+            move, tau = signs[t] * length, signs[t] * length / norm
+            for i in range(hand.count):
+                value, name = hand.seen[i].value, hand.seen[i].slot
+                if value != 0.0:
+                    value = tau * value if ordinary else move * (value / norm)
+                    put_number(self, name, slots[t], number_at(self, name, slots[t]) + value)
+            if self._extra:
                 value = self.intercepts[slots[t]] if <uint32_t>slots[t] < self.intercept_count else 0.0
-                self.put_intercept(slots[t], value + signs[t] * length / norm)
+                self.put_intercept(slots[t], value + tau)
         return 0
 
     cdef int make_way(self, uint32_t length) except -1:
@@ -273,12 +269,26 @@ cdef class RowArena(Names):
             raise
 
     def mark(self, phis):
-        """Return a function that restores what moves along `phis` may change: the undo of a batch."""
-        cdef Undo undo = Undo(self)
-        for phi in phis:
-            self.measure(phi)
-            undo.keep_seen()
-        return undo
+        """Return a function that restores what moves from now on may change, for as long as somebody holds it: the undo
+        of a batch. It listens to the moves, so it need not know `phis`."""
+        return Undo(self)
+
+    cdef int note(self, int32_t cell) except -1:
+        """Let who listens note a place in the rows of the record in hand, before it moves."""
+        cdef void *listener = self.journal
+        while listener != NULL:
+            (<Undo>listener).note(cell)
+            listener = (<Undo>listener).outer
+        return 0
+
+    def lines(self, X):
+        """Return the rows of a plain table as this store takes them, or None."""
+        return self.lines_of(X)
+
+    cdef Lines lines_of(self, object X):
+        if self.columns is None:
+            self.columns = ColumnSlots.__new__(ColumnSlots)
+        return lines_of(self, self.columns, X)
 
     cdef int truncate(self, uint32_t count) except -1:
         """Keep the first `count` names only: those that a refused batch brought stand last."""
@@ -290,7 +300,7 @@ cdef class RowArena(Names):
     def weights(self, int32_t slot):
         """Return the weights of a slot that are not 0, a fresh dict, without the intercept."""
         cdef uint32_t name
-        return {self.name(name): self.at(name, slot) for name in range(self.arena.count) if self.at(name, slot)}
+        return {self.name(name): number_at(self, name, slot) for name in range(self.arena.count) if number_at(self, name, slot)}
 
     def intercept(self, uint32_t slot):
         """Return the weight of the constant feature in a slot; 0.0 if there is none."""
@@ -366,17 +376,31 @@ cdef class RowArena(Names):
 
     def __sizeof__(self):
         return (object.__sizeof__(self) + arena_bytes(&self.arena) + self.rows_room * sizeof(Row)
-                + (self.size + self.intercept_room) * sizeof(double))
+                + (self.size + self.intercept_room) * sizeof(double)
+                + (0 if self.columns is None else self.columns.__sizeof__()))
 
 
+
+# A number of a row as it was before it moved; NaN: there was none, and `at` is how long the row was.
+ctypedef struct Note:
+    uint32_t name, at
+    double number
+
+
+@cython.no_gc  # it holds nothing that could hold it, and needs its store to the end
 cdef class Undo:
-    """The rows that a batch may move, as they were; called, it puts them back and forgets the names that are new."""
+    """What moves changed, noted before each; called, it takes them back and forgets the names that are new.
+
+    Where the notes would outgrow the model, a copy of its rows takes the place of any more.
+    """
 
     cdef RowArena store
-    cdef unsigned char *kept  # by name: whether its row is here
-    cdef double *numbers
-    cdef uint32_t *names
-    cdef size_t used, size, held, room
+    cdef void *outer  # who listened before and still does, a borrowed reference
+    cdef Note *notes
+    cdef size_t noted, room
+    cdef Row *rows  # the copy of `count` rows and `used` numbers
+    cdef double *pool
+    cdef size_t used
     cdef uint32_t count
     cdef bytes intercepts
 
@@ -384,57 +408,85 @@ cdef class Undo:
         self.store, self.count = store, store.arena.count
         self.intercepts = (<char *>store.intercepts)[:store.intercept_count * sizeof(double)] \
             if store.intercept_count else b""
-        self.kept = <unsigned char *>calloc(<size_t>self.count + 1, 1)
-        if self.kept == NULL:
-            raise MemoryError()
+        self.outer, store.journal = store.journal, <void *>self
 
     def __dealloc__(self):
-        free(self.kept)
-        free(self.numbers)
-        free(self.names)
+        self.leave()
+        free(self.notes)
+        free(self.rows)
+        free(self.pool)
 
-    cdef int keep_seen(self) except -1:
-        """Keep the rows of the record in hand."""
+    cdef void leave(self) noexcept:
+        """Listen no more."""
+        cdef void *listener = self.store.journal
+        if listener == <void *>self:
+            self.store.journal = self.outer
+        while listener != NULL:
+            if (<Undo>listener).outer == <void *>self:
+                (<Undo>listener).outer = self.outer
+                break
+            listener = (<Undo>listener).outer
+
+    cdef int note(self, int32_t at) except -1:
         cdef Py_ssize_t i
         cdef int32_t name
         cdef Row *row
+        cdef Note *note
         cdef void *more
+        if self.rows != NULL:
+            return 0
+        if self.noted + hand.count > self.room:
+            if self.noted * sizeof(Note) > LEAST_NOTES + self.store.used * sizeof(double):
+                return self.copy()
+            more = realloc(self.notes, 2 * (self.noted + hand.count) * sizeof(Note))
+            if more == NULL:
+                raise MemoryError()
+            self.notes, self.room = <Note *>more, 2 * (self.noted + hand.count)
         for i in range(hand.count):
             name = hand.seen[i].slot
-            if name < 0 or <uint32_t>name >= self.count or self.kept[name]:
+            if name < 0 or <uint32_t>name >= self.count or hand.seen[i].value == 0.0:
                 continue
-            row = &self.store.rows[name]
-            if self.held == self.room:
-                more = realloc(self.names, (2 * self.room + 64) * sizeof(uint32_t))
-                if more == NULL:
-                    raise MemoryError()
-                self.names, self.room = <uint32_t *>more, 2 * self.room + 64
-            if self.used + row.length + 1 > self.size:
-                more = realloc(self.numbers, 2 * (self.used + row.length + 64) * sizeof(double))
-                if more == NULL:
-                    raise MemoryError()
-                self.numbers, self.size = <double *>more, 2 * (self.used + row.length + 64)
-            self.kept[name] = 1
-            self.names[self.held] = <uint32_t>name
-            self.numbers[self.used] = row.length
-            memcpy(self.numbers + self.used + 1, self.store.pool + row.begin, row.length * sizeof(double))
-            self.held += 1
-            self.used += row.length + 1
+            row, note = &self.store.rows[name], &self.notes[self.noted]
+            note.name = <uint32_t>name
+            if <uint32_t>at < row.length:
+                note.at, note.number = at, self.store.pool[row.begin + at]
+            else:
+                note.at, note.number = row.length, NAN
+            self.noted += 1
+        return 0
+
+    cdef int copy(self) except -1:
+        cdef RowArena store = self.store
+        self.rows = <Row *>malloc((self.count + 1) * sizeof(Row))
+        self.pool = <double *>malloc((store.used + 1) * sizeof(double))
+        if self.rows == NULL or self.pool == NULL:
+            raise MemoryError()
+        memcpy(self.rows, store.rows, self.count * sizeof(Row))
+        memcpy(self.pool, store.pool, store.used * sizeof(double))
+        self.used = store.used
         return 0
 
     def __call__(self):
         cdef RowArena store = self.store
-        cdef size_t i, at = 0
-        cdef uint32_t length
+        cdef Note *note
         cdef Row *row
-        for i in range(self.held):
-            row, length = &store.rows[self.names[i]], <uint32_t>self.numbers[at]
-            if self.names[i] < store.arena.count and length <= row.room:  # else it is another model by now
-                row.length = length
-                memcpy(store.pool + row.begin, self.numbers + at + 1, length * sizeof(double))
-            at += length + 1
+        self.leave()
+        if store.arena.count < self.count or store.size < self.used:
+            raise RuntimeError("the model was replaced while it learned a batch")
+        if self.rows != NULL:
+            memcpy(store.rows, self.rows, self.count * sizeof(Row))
+            memcpy(store.pool, self.pool, self.used * sizeof(double))
+        while self.noted:
+            self.noted -= 1
+            note = &self.notes[self.noted]
+            row = &store.rows[note.name]
+            if note.at <= row.length:
+                if note.number != note.number:
+                    row.length = note.at
+                elif note.at < row.length:
+                    store.pool[row.begin + note.at] = note.number
+        store.reserve_intercepts(<uint32_t>(len(self.intercepts) // sizeof(double)))
         store.intercept_count = <uint32_t>(len(self.intercepts) // sizeof(double))
         if store.intercept_count:
-            store.reserve_intercepts(store.intercept_count)
             memcpy(store.intercepts, PyBytes_AS_STRING(self.intercepts), len(self.intercepts))
         store.truncate(self.count)
