@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from typing import NamedTuple
 
@@ -186,4 +187,6 @@ def solve(losses: list[float], norm: float, C: float) -> Move:
 
 def _shares(parts: list[float]) -> list[float]:
     whole = sum(parts)
+    if not 0.0 < whole < math.inf:
+        raise ValueError("the losses would not be finite; nothing was learned")
     return [part / whole for part in parts]
