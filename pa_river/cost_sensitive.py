@@ -93,8 +93,9 @@ class PACostSensitive(prototypes.PALabelLearner, prototypes.SingleLabelLearner, 
 
     @property
     def cost(self) -> Cost:
-        """The costs as they were given: a callable, or a fresh copy of the mapping, whatever became of the user's own."""
-        return self._costs.given
+        """The costs as they were given: a callable, or a fresh copy of the mapping, which nothing changes any more."""
+        given: Cost = self._costs.given
+        return given
 
     def cost_one(self, y: Any, r: Any) -> float:
         """Return what it costs to predict r where y is right; `ValueError` if the pair is missing or no cost."""
@@ -117,7 +118,7 @@ class Costs:
     def __init__(self, owner: str, cost: Any):
         self._owner = owner
         self._table = None if callable(cost) else _table(owner, cost)
-        self._cost = cost if callable(cost) else _copied(cost)
+        self._cost: Any = cost if callable(cost) else _copied(cost)
         #: the labels of a mapping, in its order
         self.declared = tuple(self._table or ())
 

@@ -166,7 +166,9 @@ class AROWClassifier(_compiled.ConfidentMargin, AROW, SecondOrderBinary, base.Mi
     -----
     With margin m = y w . x below 1 and v = x' S x: w += (1 - m) / (v + r) y S x, S -= diag((S x) (S x)' / (v + r)).
     x: feature name -> finite number, absent means 0. y: True, 1 or False, 0, -1. Raises `ValueError` naming a feature
-    that is not finite, before any weight moves. O(len(x)) time; two floats per name that ever moved.
+    that is not finite, before any weight moves. O(len(x)) time; two floats per name that ever moved. r has a scale,
+    that of x squared: features of 1e-200 move weights that score 0, as C caps those of `PA1`, and a variance stops at
+    the least normal float, which features beyond 1e150 reach: it then counts as larger than it is. Rescale such data.
     Source: Crammer, Kulesza and Dredze, Adaptive Regularization of Weight Vectors, NIPS 2009, figure 1.
 
     Examples
@@ -236,9 +238,10 @@ class SCWClassifier(_compiled.ConfidentMargin, SCW, SecondOrderBinary, base.Mini
     Notes
     -----
     w += alpha y S x and S -= beta diag((S x) (S x)') by the closed forms of the source, written in units of the
-    deviation, so that features of any scale learn. x: feature name -> finite number, absent means 0. y: True, 1 or
-    False, 0, -1. Raises `ValueError` naming a feature that is not finite, before any weight moves. O(len(x)) time; two
-    floats per name that ever moved.
+    deviation, so that nothing overflows at any scale; but C has one, as in `PA1`, and a variance stops at the least
+    normal float, which features beyond 1e150 reach: rescale such data. x: feature name -> finite number, absent means
+    0. y: True, 1 or False, 0, -1. Raises `ValueError` naming a feature that is not finite, before any weight moves.
+    O(len(x)) time; two floats per name that ever moved.
     Source: Wang, Zhao and Hoi, Exact Soft Confidence-Weighted Learning, ICML 2012, propositions 1 and 2.
 
     Examples

@@ -1,4 +1,4 @@
-"""Batches on compiled stores of rows: the bits of the loop of `learn_one`, all or nothing, whatever the table is made of."""
+"""Batches on compiled stores of rows: the bits of the loop of `learn_one`, all or nothing, whatever the table is."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ ROWS = [*cases.PROTOTYPES, *cases.SECOND]
 EVERY = pytest.mark.parametrize("case", ROWS, ids=str)
 SOME = pytest.mark.parametrize("case", [
     case for case in ROWS
-    if case.name in ("PAMulticlass PA-I", "PAMultilabel PA", "MIRAClassifier C=0.05", "AROWClassifier", "SCWMulticlass I")
+    if case.name in (
+        "PAMulticlass PA-I", "PAMultilabel PA", "MIRAClassifier C=0.05", "AROWClassifier", "SCWMulticlass I")
 ], ids=str)
 
 
