@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 import pa_river
 from benchmarks import data
-from benchmarks.batches import CALL, calls
+from benchmarks.batches import CALL, calls, trained
 from benchmarks.measure import Contestant, Row, compare, needs
 
 #: labels, features, rows: what a turn takes some tenths of a second for
@@ -42,7 +42,10 @@ def _vw(labels: int, X: Any, y: Any) -> Contestant:
     return _vw_lines(labels, [[(f"f{j}", value) for j, value in enumerate(row)] for row in X.tolist()], y)
 
 
-def _vw_lines(labels: int, records: list[list[tuple[str, float]]], y: Any, bits: int = 18) -> Contestant:
+def _vw_lines(
+    labels: int, records: list[list[tuple[str, float]]], y: Any, bits: int = 18, passes: int = 1,
+) -> Contestant:
+    """Time the last of so many passes."""
     from vowpalwabbit import pyvw
 
     def prepare() -> Callable[[], int]:
@@ -51,6 +54,9 @@ def _vw_lines(labels: int, records: list[list[tuple[str, float]]], y: Any, bits:
             workspace.parse(f"{label + 1} | " + " ".join(f"{name}:{value:.6g}" for name, value in record))
             for record, label in zip(records, y.tolist())
         ]
+        for _ in range(passes - 1):
+            for example in examples:
+                workspace.learn(example)
 
         def run() -> int:
             for example in examples:
@@ -104,25 +110,39 @@ def sparse_labels(labels: int, rows: int) -> tuple[Any, npt.NDArray[np.int64]]:
     return X, np.asarray(scores.argmax(axis=1))
 
 
-def _vw_sparse(labels: int, X: Any, y: Any) -> Contestant:
-    """As `_vw`, of sparse rows."""
-    lines = [(X.indices[begin:end].tolist(), X.data[begin:end].tolist()) for begin, end in zip(X.indptr, X.indptr[1:])]
-    return _vw_lines(labels, [[(f"f{j}", value) for j, value in zip(*line)] for line in lines], y, bits=20)
+def _named(X: Any) -> list[list[tuple[str, float]]]:
+    """The rows of a CSR matrix as VW reads them."""
+    return [[(f"f{j}", value) for j, value in zip(X.indices[begin:end].tolist(), X.data[begin:end].tolist())]
+            for begin, end in zip(X.indptr, X.indptr[1:])]
 
 
 def multiclass_sparse(turns: int) -> list[Row]:
-    """PAMulticlass.learn_many on CSR tables, against scikit-learn's OvA and VW's oaa."""
+    """PAMulticlass.learn_many on CSR tables, against scikit-learn's OvA and VW's oaa; with names that all know, too."""
     rows = []
     for labels, count in ((10, 5_000), (100, 2_000)):
         X, y = sparse_labels(labels, count)
         few = min(count, 1000)
-        row = compare(f"multiclass, CSR ~100 of 100,000, k={labels}, {CALL} rows a call", "ours", {
-            "ours": calls(lambda: pa_river.PAMulticlass(labels=list(range(labels))).learn_many, X, y.tolist()),
-            "sklearn OvA": needs("sklearn", lambda: calls(_sklearn(labels), X, y)),
-            "vw oaa": needs("vowpalwabbit", lambda: _vw_sparse(labels, X[:few], y[:few])),
-        }, turns)
-        _over_the_better(row)
-        rows.append(row)
+
+        def ours(labels: int = labels) -> Callable[[Any, Any], Any]:
+            return pa_river.PAMulticlass(labels=list(range(labels))).learn_many
+
+        def vw(known: bool, labels: int = labels, X: Any = X[:few], y: Any = y[:few]) -> Contestant | str:
+            return needs("vowpalwabbit", lambda: _vw_lines(labels, _named(X), y, bits=20, passes=1 + known))
+
+        what = f"multiclass, CSR ~100 of 100,000, k={labels}, {CALL} rows a call"
+        for names, contestants in (
+            ("names new to the model", {
+                "ours": calls(ours, X, y.tolist()),
+                "sklearn OvA": needs("sklearn", lambda: calls(_sklearn(labels), X, y)),
+                "vw oaa": vw(False)}),
+            ("names known", {
+                "ours": calls(trained(ours, X, y.tolist()), X, y.tolist()),
+                "sklearn OvA": needs("sklearn", lambda: calls(trained(_sklearn(labels), X, y), X, y)),
+                "vw oaa": vw(True)}),
+        ):
+            row = compare(f"{what}, {names}", "ours", contestants, turns)
+            _over_the_better(row)
+            rows.append(row)
     return rows
 
 

@@ -24,8 +24,8 @@ cdef extern from "Python.h":
 cdef Py_ssize_t WIDE = 1 << 22
 
 
-# And beyond so many columns a name of the model, slots are not kept from one batch to the next.
-cdef Py_ssize_t SPARSE = 64
+# Beyond so many columns a name of the model, and so many at all, slots are not kept from one batch to the next.
+cdef Py_ssize_t SPARSE = 64, NARROW = 1 << 17
 
 
 cdef class ColumnSlots:
@@ -174,7 +174,7 @@ cdef Lines lines_of(Names store, ColumnSlots known, object X):
             lines.names = plain.names
         if plain.width:
             lines.dense = plain.array
-    if lines.names is not None or lines.width > SPARSE * (<Py_ssize_t>store.arena.count + 1024):
+    if lines.names is not None or lines.width > max(NARROW, SPARSE * <Py_ssize_t>store.arena.count):
         known = None
     lines.columns = slots_for(store, known, lines.width)
     return lines

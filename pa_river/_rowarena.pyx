@@ -27,6 +27,20 @@ cdef extern from "Python.h":
     const char *PyBytes_AS_STRING(object)
     Py_ssize_t PyBytes_GET_SIZE(object)
 
+cdef extern from *:
+    """
+    #if defined(__GNUC__)
+    /* Ask for a row that is wanted soon: rows of a large model lie anywhere in memory. */
+    static inline void fetch_row(const double *row, size_t n) {
+        const char *at = (const char *)row, *end = (const char *)(row + (n < 64 ? n : 64));
+        for (; at < end; at += 64) __builtin_prefetch(at);
+    }
+    #else
+    #define fetch_row(row, n)
+    #endif
+    """
+    void fetch_row(const double *row, size_t n) nogil
+
 cdef extern from "_rows.h" nogil:
     void rows_add(double *totals, double value, const double *row, Py_ssize_t n)
 
@@ -35,6 +49,8 @@ cdef double *totals = NULL
 cdef Py_ssize_t totals_room = 0
 
 
+# How many names ahead of the one in work their rows are asked for.
+cdef Py_ssize_t AHEAD = 4
 # Up to so many bytes, notes are cheaper than a copy of a small model.
 cdef size_t LEAST_NOTES = 1 << 20
 
@@ -71,6 +87,9 @@ cdef class RowArena(Names):
         memset(totals, 0, (count + 1) * sizeof(double))
         self.labels = max(self.labels, <uint32_t>count)
         for i in range(hand.count):
+            if i + AHEAD < hand.count and hand.seen[i + AHEAD].slot >= 0:
+                row = &self.rows[hand.seen[i + AHEAD].slot]
+                fetch_row(self.pool + row.begin, min(<Py_ssize_t>row.length, count))
             if hand.seen[i].slot >= 0:
                 row = &self.rows[hand.seen[i].slot]
                 rows_add(totals, hand.seen[i].value, self.pool + row.begin, min(<Py_ssize_t>row.length, count))
@@ -387,6 +406,12 @@ ctypedef struct Note:
     double number
 
 
+# The notes of the last batch: fresh pages would cost more than all the rest. Larger ones are given back.
+cdef Note *spare = NULL
+cdef size_t spare_room = 0
+cdef size_t LARGE_NOTES = 1 << 22
+
+
 @cython.no_gc  # it holds nothing that could hold it, and needs its store to the end
 cdef class Undo:
     """What moves changed, noted before each; called, it takes them back and forgets the names that are new.
@@ -405,14 +430,20 @@ cdef class Undo:
     cdef bytes intercepts
 
     def __cinit__(self, RowArena store):
+        global spare, spare_room
         self.store, self.count = store, store.arena.count
+        self.notes, self.room, spare, spare_room = spare, spare_room, NULL, 0
         self.intercepts = (<char *>store.intercepts)[:store.intercept_count * sizeof(double)] \
             if store.intercept_count else b""
         self.outer, store.journal = store.journal, <void *>self
 
     def __dealloc__(self):
+        global spare, spare_room
         self.leave()
-        free(self.notes)
+        if spare == NULL and self.room <= LARGE_NOTES:
+            spare, spare_room = self.notes, self.room
+        else:
+            free(self.notes)
         free(self.rows)
         free(self.pool)
 

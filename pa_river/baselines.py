@@ -33,8 +33,8 @@ class MulticlassPerceptron(prototypes.SingleLabelLearner, base.Classifier):
     Notes
     -----
     x: feature name -> finite number, absent means 0. y: any hashable but None and NaN. An equal score is a mistake.
-    There is no step size, so a weight other than 0 is ignored, and features of 1e-200 move weights that score 0. Until a
-    second label comes, a nameless prototype is the first one's rival; the second label takes it over. Raises
+    There is no step size, so a weight other than 0 is ignored, and features of 1e-200 move weights that score 0. Until
+    a second label comes, a nameless prototype is the first one's rival; the second label takes it over. Raises
     `ValueError` naming a feature that is not finite, before any weight moves. O(len(x) * labels) time; one float a name
     and label.
     Source: Crammer and Singer, Ultraconservative Online Algorithms for Multiclass Problems, JMLR 3, 2003; the baseline
