@@ -15,7 +15,7 @@ import warnings  # noqa: E402
 from collections.abc import Callable, Sequence  # noqa: E402
 from pathlib import Path  # noqa: E402
 
-from benchmarks import costs, page  # noqa: E402
+from benchmarks import costs, page, summary  # noqa: E402
 
 #: A benchmark joins by its module's `BENCHMARKS`: name -> function(turns) -> rows. The operator's needs Beam.
 MODULES = (
@@ -39,6 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--plot", type=Path, help="draw the curves of `linear_cost` to this file (needs matplotlib)")
     parser.add_argument("--json", type=Path, help="keep the figures in this file; those of other benchmarks stay in it")
     parser.add_argument("--page", type=Path, help="write what --json keeps as a page with a plot (needs matplotlib)")
+    parser.add_argument("--readme", type=Path, help="put the short table of what --json keeps between its marks")
+    parser.add_argument("--report", action="store_true", help="measure nothing: page and table from what --json keeps")
     args = parser.parse_args(argv)
     unknown = [name for name in args.names if name not in known]
     if unknown:
@@ -48,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     machine = measure.machine()
     print(", ".join(f"{name} {value}" for name, value in machine.items()))
     kept = json.loads(args.json.read_text()) if args.json and args.json.exists() else {}
-    for name in args.names or known:
+    for name in [] if args.report else args.names or known:
         begun = measure.machine()
         rows = known[name](args.turns)
         for row in rows:
@@ -61,6 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             costs.plot(rows, args.plot)
     if args.page:
         page.write({name: kept[name] for name in known if name in kept}, args.page)
+    if args.readme:
+        summary.update(kept, args.readme)
     return 0
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import measure, page
+from benchmarks import measure, page, summary
 from benchmarks.measure import Row
 
 
@@ -57,3 +58,39 @@ def test_figures_of_other_benchmarks_stay_in_the_file_and_the_page_shows_all(tmp
 ])
 def test_a_goal_belongs_to_the_line_that_it_was_set_for(what, peer, ratio):
     assert page.goal({"what": what}, peer) == ratio
+
+
+def kept_row(what, ratios, **figures):
+    return {"what": what, "ratios": ratios, "spread": {}, "micros": {}, "figures": figures, "skipped": {}}
+
+
+def test_the_readme_gets_the_short_table_between_its_marks_and_nothing_else_moves(tmp_path, monkeypatch, capsys):
+    machine = {"cpu": "chip", "cores": 2, "load": [0.5, 0, 0], "python": "3", "numpy": "2", "river": "0"}
+    kept = {
+        "regression": {"machine": machine, "turns": 1, "rows": [
+            kept_row("PARegressor predict + learn, d=100, shared keys", {"river": 123.4}),
+            kept_row("PARegressor predict + learn, d=10, shared keys", {"river": 9.87})]},
+        "operator": {"machine": {**machine, "load": [2.0, 0, 0]}, "turns": 1, "rows": [
+            kept_row(f"operator, 100 features, {keys} keys", {"counter": 0.5, "river": 0.8}) for keys in (1, 100)]},
+    }
+    figures, readme = tmp_path / "figures.json", tmp_path / "README.md"
+    figures.write_text(json.dumps(kept))
+    readme.write_text(f"before\n{summary.BEGIN}\nold\n{summary.END}\nafter\n")
+    monkeypatch.setattr(command, "found", dict)
+    for _ in range(2):
+        assert command.main(["--report", "--json", str(figures), "--readme", str(readme)]) == 0
+    text = readme.read_text()
+    assert text.startswith(f"before\n{summary.BEGIN}\n") and text.endswith(f"{summary.END}\nafter\n")
+    assert "old" not in text and text.count("| what |") == 1 and "(chip, 2 cores, load 0.5 to 2.0)" in text
+    assert "| `PARegressor`, 10 / 100 | River | 9.9 / 123 | 40 / 25 |" in text
+    assert "| times a bare counter in state | 2 / 2 | at most 1.5 |" in text
+    assert json.loads(figures.read_text()) == kept
+    readme.write_text("no marks")
+    with pytest.raises(ValueError, match="lacks the marks"):
+        summary.update(kept, readme)
+
+
+def test_every_line_of_the_short_table_finds_the_rows_that_are_kept():
+    kept = json.loads((Path(__file__).parents[2] / "docs" / "speed" / "figures.json").read_text())
+    lines = [line for line in summary.LINES if line.benchmark in kept]
+    assert summary.table(kept).count("\n| ") == len(lines) + 2 > 10

@@ -2,33 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
-import pickle
 
 import pytest
-from pa_river import PA1, PAClassifier, PACostSensitive, PAMulticlass, PARegressor, StateError, labels, loads, state
-from pa_river.stream import CellSpec, Drift, Event, Orphan, Outcome, Prediction, Rejected, Snapshot, checksum
+from pa_river import PA1, PAClassifier, StateError
+from pa_river.stream import CellSpec, Event, Orphan, Outcome, Prediction, Rejected
 from river import preprocessing
 from tests.strategies_stream import Bomb
-
-A = {"a": 1.0}
-
-
-def spec(C=1.0, **settings):
-    return CellSpec(PAClassifier(PA1(C), learn_intercept=False), **settings)
-
-
-def run(held, *events):
-    return [output for event in events for output in held.on_event(event)]
-
-
-def ask(id, time, x=A, **more):
-    return Event("k", id, time, x=x, **more)
-
-
-def tell(id, time, y, **more):
-    return Event("k", id, time, y=y, **more)
+from tests.unit.stream.one_key import A, ask, run, spec, tell
 
 
 def test_late_early_missing_and_unknown_labels_each_end_as_the_contract_says():
@@ -304,216 +285,6 @@ def test_an_order_buffer_that_is_full_goes_on_without_the_missing_event():
     assert held.counts()["overflow"] == 2
 
 
-def test_the_whole_cell_leaves_at_the_end_if_it_is_to_be_kept():
-    held = spec(at_end="snapshot").open("k", None)
-    run(held, Event("k", "1", 0.0, A, True), ask("2", 1.0))
-    (snapshot,) = held.on_end()
-    assert (snapshot.reason, snapshot.version, loads(snapshot.model).weights) == ("end", 1, {"a": 1.0})
-    assert held.dumps() is not None
-
-
-def test_snapshots_come_every_so_many_versions():
-    held = spec(snapshot_every=2).open("k", None)
-    outputs = run(held, *[Event("k", str(i), float(i), A, i % 2 == 0) for i in range(5)])
-    assert [(o.version, o.reason) for o in outputs if isinstance(o, Snapshot)] == [(2, "periodic"), (4, "periodic")]
-
-
-class Reader:
-    def __init__(self, snapshot):
-        self.snapshot = snapshot
-
-    def newest(self, key):
-        return self.snapshot if key == "k" else None
-
-
-def test_a_key_that_returns_is_fresh_or_goes_on_where_it_was():
-    first = spec(idle_ttl=10.0, label_ttl=10.0).open("k", None)
-    run(first, Event("k", "1", 1.0, A, True))
-    (snapshot,) = first.on_due(100.0)
-    again = spec(idle_ttl=10.0, label_ttl=1e3, on_return="restore", reader=Reader(snapshot)).open("k", None)
-    (said,) = run(again, ask("2", 200.0))
-    assert (said.prediction, said.version) == (True, 1)
-    assert again._cells["k"].generation == 1000
-    assert run(again, Event("k", "1", 201.0, A, True)) == []  # its ids are known still
-    other = spec(on_return="restore", reader=Reader(None)).open("k", None)
-    assert run(other, ask("2", 200.0))[0].version == 0
-
-
-def test_reset_and_rollback_answer_with_a_drift_record_and_raise_the_version():
-    held = spec(keep_every=1).open("k", None)
-    run(held, Event("k", "1", 1.0, A, True), Event("k", "2", 2.0, {"b": 2.0}, True))
-    (answer,) = run(held, Event("k", "r", 3.0, op="reset"))
-    assert answer == Drift(
-        "k", 3.0, None, "reset", {"target": None, "result": "reset to the untrained model", "parent": None}, 3)
-    assert held.model().weights == {}
-    assert run(held, Event("k", "r", 3.0, op="reset")) == []  # delivered twice, done once
-    held = spec(keep_every=1).open("k", held.dumps())
-    (answer,) = run(held, Event("k", "b", 4.0, op="rollback", target=1))
-    assert (answer.version, answer.evidence["parent"]) == (4, 1)
-    assert held.model().weights == {"a": 1.0}
-    (refused,) = run(held, Event("k", "c", 5.0, op="rollback", target=1, checksum="0" * 32))
-    assert (refused.stage, "kept are" in refused.reason) == ("control", True)
-    (back,) = run(held, Event("k", "d", 6.0, op="rollback", target=2))
-    assert held.model().weights == {"a": 1.0, "b": 0.5}
-    assert back.version == 5
-    wrong = Event("k", "e", 7.0, op="rollback", target=4, checksum="0" * 32)
-    assert "checksum" in run(held, wrong)[0].reason
-    (kept,) = [model for version, _, model in held._cells["k"].old_models() if version == 4]
-    right = wrong._replace(id="f", checksum=checksum(kept))
-    assert run(held, right)[0].version == 6
-    assert held.counts() == {"duplicates": 1, "rejected": 2}
-
-
-@state.storable
-class Remembers(Bomb):
-    """Keeps its examples, and can give one up."""
-
-    def __init__(self):
-        super().__init__()
-        self.kept = {}
-
-    def learn_one(self, x, y, w=1.0, *, id=None):
-        self.kept[id] = (dict(x), y)
-
-    def unlearn_one(self, x=None, y=None, *, id=None):
-        del self.kept[id]
-
-    def _get_state(self):
-        return self.kept
-
-    def _set_state(self, values):
-        self.kept = values
-
-
-def test_forget_takes_an_example_out_of_a_model_that_can_and_out_of_what_waits():
-    held = CellSpec(Remembers()).open("k", None)
-    run(held, Event("k", "1", 1.0, A, True), ask("2", 2.0), tell("2", 3.0, False), ask("3", 4.0))
-    (gone,) = run(held, Event("k", "f1", 5.0, op="forget", target="1"))
-    assert (gone.action, gone.evidence["result"], gone.version) == ("forget", "removed from the model", 3)
-    assert list(held.model().kept) == ["2"]
-    (unknown,) = run(held, Event("k", "f2", 6.0, op="forget", target="1"))
-    assert (unknown.stage, unknown.reason) == ("control", "KeyError: '1'")
-    orphan, answer = run(held, Event("k", "f3", 7.0, op="forget", target="3"))
-    assert (orphan.id, orphan.kind, answer.evidence["result"]) == ("3", "unlabelled", "dropped before it was learned")
-    assert run(held, tell("3", 8.0, True))[0].kind == "late"
-
-
-def test_a_model_that_cannot_forget_rejects_the_request():
-    held = spec().open("k", None)
-    run(held, Event("k", "1", 1.0, A, True))
-    (refused,) = run(held, Event("k", "f", 2.0, op="forget", target="1"))
-    assert (refused.tag, refused.stage, "unlearn_one" in refused.reason) == ("rejected", "control", True)
-
-
-@state.storable
-class Detector(Bomb):
-    """An unsupervised model: its score is the number of examples before."""
-
-    _supervised = False
-
-    def learn_one(self, x):
-        self.count += 1
-
-    def score_one(self, x):
-        return float(self.count)
-
-
-def test_an_unsupervised_model_scores_then_learns_at_once_and_nothing_waits():
-    held = CellSpec(Detector()).open("k", None)
-    first, second, outcome = run(held, ask("1", 0.0), Event("k", "2", 1.0, A, True))
-    assert (first.prediction, first.score, second.score) == (None, 0.0, 1.0)
-    assert (outcome.y, outcome.loss) == (True, None)
-    assert run(held, ask("1", 2.0)) == []
-    assert run(held, tell("9", 3.0, True))[0].kind == "no_features"
-    assert held.version() == 2
-
-
-@state.storable
-class Tagger(Bomb):
-    """A sequence model: every token gets the last tag it was taught."""
-
-    _normalise_y = staticmethod(labels.tags)
-
-    def learn_one(self, x, y, w=1.0):
-        self.total = y[-1]
-
-    def predict_one(self, x):
-        return [self.total for _ in x]
-
-
-@state.storable
-class Topics(Tagger):
-    """A multilabel model: the topics it was taught last."""
-
-    _normalise_y = staticmethod(labels.label_set)
-
-    def learn_one(self, x, y, w=1.0):
-        self.total = {name: flag for name, flag in y.items()}
-
-    def predict_one(self, x):
-        return self.total or {}
-
-
-def test_sequences_pass_as_lists_and_the_loss_is_the_share_of_wrong_tags():
-    held = CellSpec(Tagger()).open("k", None)
-    run(held, Event("k", "1", 0.0, ["the", "cat"], ["D", "N"]), ask("2", 1.0, [{"w": "a"}, {"w": "b"}]))
-    held = CellSpec(Tagger()).open("k", held.dumps())
-    (outcome,) = run(held, tell("2", 2.0, ["D", "N"]))
-    assert (outcome.prediction, outcome.y, outcome.loss) == (["N", "N"], ["D", "N"], 0.5)
-
-
-def test_multilabel_passes_as_a_dict_and_the_loss_is_the_share_of_wrong_labels():
-    held = CellSpec(Topics()).open("k", None)
-    run(held, Event("k", "1", 0.0, A, {"sport": True, "news": False}), ask("2", 1.0))
-    (outcome,) = run(held, tell("2", 2.0, {"sport": 0, "art": True}))
-    assert outcome.loss == pytest.approx(2 / 3)  # sport and art are wrong, news is right
-
-
-def test_a_regressor_is_judged_by_the_absolute_error_and_its_score_is_its_prediction():
-    held = CellSpec(PARegressor()).open("k", None)
-    said, outcome = run(held, Event("k", "1", 0.0, A, 3))
-    assert (said.prediction, said.score, outcome.y, outcome.loss) == (0.0, 0.0, 3.0, 3.0)
-
-
-@pytest.mark.parametrize("cost", [{"x": {"y": 2.0}, "y": {"x": 5.0}}, lambda y, r: {"x": 2.0, "y": 5.0}[y]])
-def test_a_cost_sensitive_model_is_judged_by_its_cost_and_before_it_knows_a_label_by_none(cost):
-    held = CellSpec(PACostSensitive(cost)).open("k", None)
-    outputs = run(held, *[Event("k", str(at), float(at), A, y) for at, y in enumerate(["x", "y", "x", "x"])])
-    losses = [(o.prediction, o.y, o.loss) for o in outputs if isinstance(o, Outcome)]
-    assert losses[1:3] == [("x", "y", 5.0), ("y", "x", 2.0)]
-    assert held.version() == 4
-    assert callable(cost) == (losses[0] == (None, "x", None))  # a mapping names its labels, so something is predicted
-
-
-def test_a_pipeline_with_a_cost_function_is_kept_in_a_cell():
-    settings = CellSpec(preprocessing.StandardScaler() | PACostSensitive(lambda y, r: 4.0))
-    held = settings.open("k", None)
-    run(held, ask("1", 0.0, y="x"), ask("2", 1.0, {"a": 3.0}, y="z"))
-    held = settings.open("k", held.dumps())
-    said, outcome = run(held, ask("3", 2.0, {"a": -3.0}, y="z"))
-    assert (said.prediction, outcome.loss, held.version()) == ("x", 4.0, 3)
-
-
-@pytest.mark.parametrize("label", [math.inf, ("a", -math.inf), frozenset("a"), ("a", frozenset()), 1j, 10**400])
-def test_a_label_that_neither_bytes_nor_json_hold_costs_its_event_and_not_its_key(label):
-    held = CellSpec(PAMulticlass()).open("k", None)
-    rejected = run(held, ask("1", 0.0, y=label), ask("2", 1.0), tell("2", 2.0, label), tell("3", 3.0, label))
-    assert [output.tag for output in rejected] == ["rejected", "predictions", "rejected", "rejected"]
-    outputs = run(held, tell("2", 4.0, ("a", b"b")), ask("4", 5.0))
-    assert [json.loads(output.to_json())["key"] for output in [*rejected, *outputs]] == ["k"] * 6
-    assert held.dumps() is not None
-    assert held.model().decision_one(A) == pytest.approx({("a", b"b"): 0.5})
-
-
-def test_a_label_model_scores_by_its_winner():
-    held = CellSpec(preprocessing.StandardScaler() | PAMulticlass()).open("k", None)
-    run(held, Event("k", "1", 0.0, {"a": 1.0}, "x"), Event("k", "2", 1.0, {"a": 3.0}, "y"))
-    (said,) = run(held, ask("3", 2.0, {"a": 5.0}))
-    scaled = held.model()["StandardScaler"].transform_one({"a": 5.0})
-    scores = held.model()["PAMulticlass"].decision_one(scaled)
-    assert (said.prediction, said.score) == (max(scores, key=scores.get), max(scores.values()))
-
-
 def test_a_timer_is_asked_for_once_in_whole_milliseconds_after_the_deadline():
     held = spec(label_ttl=1.0).open("k", None)
     run(held, ask("1", 0.0004))
@@ -576,13 +347,6 @@ def test_a_model_that_cannot_be_stored_is_refused_by_name():
 
     with pytest.raises(ValueError, match="Unknown"):
         CellSpec(Unknown())
-
-
-def test_the_settings_of_a_job_travel_to_its_workers():
-    costs = PACostSensitive({"x": {"y": 2.0}, "y": {"x": 5.0}})
-    for model in (PAClassifier(), PARegressor(), Detector(), costs, preprocessing.StandardScaler() | PAClassifier()):
-        sent = pickle.loads(pickle.dumps(CellSpec(model, label_ttl=5.0)))
-        assert [output.tag for output in sent.open("k", None).on_event(ask("1", 0.0))] == ["predictions"]
 
 
 def test_outcomes_name_the_version_that_said_the_prediction():
