@@ -21,8 +21,12 @@ cdef class Lines:
     cdef const double[:, ::1] dense
     cdef Py_ssize_t count, width
     cdef bint sparse
+    cdef int32_t *fresh  # places and columns of the names of the last row that were not found
+    cdef Py_ssize_t fresh_count, fresh_room
+    cdef uint64_t stamp  # of the last row
 
     cdef int take(self, Py_ssize_t row) except -1
+    cdef int make_room(self, Py_ssize_t size) except -1
 
 
 cdef class Line:

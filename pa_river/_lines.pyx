@@ -7,7 +7,7 @@ slot of a column's name is found once, and kept for the batches that follow.
 """
 
 from libc.stdint cimport int32_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy
 
 from pa_river._names cimport Names, Seen, hand, open_hand
@@ -57,6 +57,9 @@ cdef ColumnSlots slots_for(Names store, ColumnSlots known, Py_ssize_t width):
 cdef class Lines:
     """The rows of a table of finite numbers, for one store."""
 
+    def __dealloc__(self):
+        free(self.fresh)
+
     def __len__(self):
         return self.count
 
@@ -71,6 +74,15 @@ cdef class Lines:
         cdef Py_ssize_t row
         return iter([self[row] for row in range(self.count)])
 
+    cdef int make_room(self, Py_ssize_t size) except -1:
+        cdef void *more
+        if size > self.fresh_room:
+            more = realloc(self.fresh, 4 * size * sizeof(int32_t))
+            if more == NULL:
+                raise MemoryError()
+            self.fresh, self.fresh_room = <int32_t *>more, 2 * size
+        return 0
+
     cdef int take(self, Py_ssize_t row) except -1:
         """Take a row in hand, zeros left out."""
         cdef Py_ssize_t at, size = self.width, column
@@ -84,6 +96,11 @@ cdef class Lines:
             x, own = &self.data[0] + self.indptr[row], &self.indices[0] + self.indptr[row]
         elif size:
             x = &self.dense[row, 0]
+        if hand.stamp == self.stamp:  # the last row is still in hand, and may have brought names since
+            for at in range(self.fresh_count):
+                slots[self.fresh[2 * at + 1]] = hand.seen[self.fresh[2 * at]].slot + 1
+        self.make_room(size)
+        self.fresh_count = 0
         open_hand(size)
         f = hand.seen
         for at in range(size):
@@ -99,8 +116,12 @@ cdef class Lines:
                 f.slot = slots[column] - 1
             else:
                 slots[column] = self.store.seat(f - hand.seen, column if self.names is None else self.names[column]) + 1
+                if slots[column] == 0:
+                    self.fresh[2 * self.fresh_count] = <int32_t>(f - hand.seen)
+                    self.fresh[2 * self.fresh_count + 1] = <int32_t>column
+                    self.fresh_count += 1
             f += 1
-        hand.count, hand.square = f - hand.seen, square
+        hand.count, hand.square, self.stamp = f - hand.seen, square, hand.stamp
         return 0
 
 
