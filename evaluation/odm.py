@@ -25,7 +25,8 @@ def build_parser() -> argparse.ArgumentParser:
                     "times against cold and warm retraining, accuracy against retraining and MID-SVM.",
         epilog="examples:\n  python -m evaluation.odm --data ../shared/data\n"
                "  python -m evaluation.odm --data ../shared/data --sets heart,sonar --partitions 2 --output /tmp/odm\n"
-               "  python -m evaluation.odm --report   # tables and plots again, from what was measured before",
+               "  python -m evaluation.odm --report   # tables and plots again, from what was measured before\n"
+               "What --output holds is not measured again: a run that was stopped goes on with the next partition.",
     )
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of the data sets")
     parser.add_argument("--output", type=Path, default=Path("docs/odm"), help="folder of page, plots, measurements")
@@ -36,6 +37,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--seconds", type=float, default=20.0,
                         help="CPU time for each kind of retraining on a partition; beyond it an even sample is taken")
     parser.add_argument("--sizes", default="250,500,1000,2000,4000", help="subset sizes for cost by size; empty: none")
+    parser.add_argument("--again", action="store_true", help="measure the sets afresh, and forget what was measured")
     parser.add_argument("--report", action="store_true", help="measure nothing; the page from measurements.json")
     return parser
 
@@ -60,7 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         _one_thread()
         args.output.mkdir(parents=True, exist_ok=True)
         for name in names:
-            for partitions in _measure(args, name):
+            done = [] if args.again else measured["sets"].get(name, [])
+            for partitions in _measure(args, name, done):
                 measured["sets"][name] = partitions
                 measured["how"] = _how(args)
                 store.write_text(json.dumps(measured))
@@ -77,15 +80,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _measure(args: argparse.Namespace, name: str) -> Iterator[list[dict[str, Any]]]:
-    """Yield what was measured on a set after each partition."""
+def _measure(args: argparse.Namespace, name: str, done: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Yield what was measured on a set after each partition, those that were done before among it."""
+    if len(done) >= args.partitions:
+        return
     X, y = odm_data.read(args.data, name)
-    partitions: list[dict[str, Any]] = []
-    for seed in range(args.partitions):
+    partitions = list(done)
+    for seed in range(len(done), args.partitions):
         begun = time.perf_counter()
         split = odm_data.partition(X, y, seed, args.rows)
         parameters = odm_protocol.tune(split)
-        partitions.append(odm_protocol.run(split, *parameters, args.changes, args.seconds))
+        one = odm_protocol.run(split, *parameters, args.changes, args.seconds)
+        partitions.append({**one, "seconds": args.seconds})
         print(f"{name} {seed}: m={partitions[-1]['m']} lam, theta, C={parameters} "
               f"cold {odm_report.ratio(partitions[-1], 'single', 'cold', 'fast'):.1f}x "
               f"warm {odm_report.ratio(partitions[-1], 'single', 'warm', 'fast'):.1f}x; "
@@ -96,8 +102,7 @@ def _measure(args: argparse.Namespace, name: str) -> Iterator[list[dict[str, Any
 def _how(args: argparse.Namespace) -> str:
     return _HOW.format(
         tuned=odm_protocol.TUNED_ON, folds=odm_protocol.FOLDS, partitions=args.partitions, rows=args.rows,
-        changes=args.changes, tolerance=odm_protocol.TOLERANCE, epochs=odm_protocol.EPOCHS, seconds=args.seconds,
-        block=odm_protocol.BLOCK,
+        changes=args.changes, tolerance=odm_protocol.TOLERANCE, epochs=odm_protocol.EPOCHS, block=odm_protocol.BLOCK,
     )
 
 
@@ -108,9 +113,9 @@ _HOW = (
     "than {rows:,} rows cut to that many. Up to {changes} varying instances are added and then deleted in the same "
     "order, one or five a change. Every method makes the same changes; retraining starts, for the warm one, from the "
     "exact multipliers before the change, keeps all kernel values, stops at a residual of {tolerance:g} or after "
-    "{epochs} sweeps, and takes an even sample of the changes where all would need more than {seconds:g} s. Thread "
-    "CPU time, one BLAS thread, methods interleaved in blocks of {block} changes; a time includes the kernel values "
-    "of what comes."
+    "{epochs} sweeps, and takes an even sample of the changes where all would need more than the seconds of the "
+    "table. Thread CPU time, one BLAS thread, methods interleaved in blocks of {block} changes; a time includes the "
+    "kernel values of what comes."
 )
 
 

@@ -23,7 +23,8 @@ def report(records: Records, sizes: Sequence[Mapping[str, float]], how: str) -> 
     parts = [
         how,
         "## Time per change\n\nMilliseconds of thread CPU time per change, mean and standard deviation over the "
-        "partitions of the mean over a partition's changes. SID takes one instance a change, BID five.",
+        "partitions of the mean over a partition's changes. SID takes one instance a change, BID five. s: CPU "
+        "seconds for each kind of retraining on a partition.",
         _times(records),
         "## Speedup over retraining\n\nRatio of the same changes' times in the same run; mean and standard deviation "
         "over partitions.",
@@ -74,11 +75,12 @@ def _times(records: Records) -> str:
             name, len(all_), first["m"], first["d"], round(float(np.mean([one["outside"] for one in all_]))),
             ", ".join(sorted({f"{one['lam']:g} / {one['theta']:g}" for one in all_})),
             ", ".join(sorted({one["single"]["engine"] for one in all_})),
+            ", ".join(sorted({f"{one['seconds']:g}" for one in all_})),
             *(_spread([_mean(one, "single", method) for one in all_]) for method in _METHODS),
             *(_spread([_mean(one, "batch", method) for one in all_]) for method in _METHODS),
         ])
     return table([
-        "set", "partitions", "m", "d", "S", "lam / theta", "engine", "SID", "SID path", "warm SR", "SR-ODM", "BID",
+        "set", "partitions", "m", "d", "S", "lam / theta", "engine", "s", "SID", "SID path", "warm SR", "SR-ODM", "BID",
         "BID path", "warm BR", "BR-ODM",
     ], rows)
 

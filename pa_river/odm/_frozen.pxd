@@ -20,4 +20,5 @@ cdef class FrozenCore(Border):
     cdef int _let_in(self, const int64_t *slots, int count, double slack) except -1
     cdef int _settle(self) except -1
     cdef int _suspects(self, double slack) except -1
+    cdef int _locate(self, int asked) noexcept
     cdef void _describe(self, Py_ssize_t slot) noexcept

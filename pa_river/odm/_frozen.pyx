@@ -5,17 +5,14 @@ import numpy as np
 
 from libc.math cimport fabs, fmax, sqrt
 from libc.stdint cimport int64_t
-from scipy.linalg.cython_blas cimport dgemv, dtrsv
+from scipy.linalg.cython_blas cimport dtrsv
 
 from pa_river.odm._border cimport DONE, GONE, LOST, SWEEPS, UNSETTLED, Border, axpy, dot
 from pa_river.odm._kept cimport SYMM_MOST
 
-cdef enum:
-    _COMPANY = 3  # instances that share a pass over the base at no cost
-
 cdef int ONE = 1
-cdef double PLUS = 1.0
-cdef double ZERO = 0.0
+#: Error that an estimated margin may have beside the movement that the landmarks miss: rounding of multipliers.
+cdef double _ALLOWED = 1e-7
 
 
 cdef class FrozenCore(Border):
@@ -153,27 +150,21 @@ cdef class FrozenCore(Border):
 
     cdef int _suspects(self, double slack) except -1:
         """Collect in self.todo the slots of C whose margins are not surely in the strip; return how many."""
-        cdef int i, found = 0, kept = 0, r = self.r, j, outside = 0, known
+        cdef int i, found = 0, kept = 0, r = self.r, j, known
         cdef double gamma, room, estimate, error
-        cdef char plain = b"N"
         for i in range(self.count):
             if self.side[i] == 0 and (r == 0 or self.limit[i] <= self.drift):
                 self.todo[found] = i
                 found += 1
-            elif self.side[i] == 1 or self.side[i] == -1:
-                outside += 1
         if found == 0:
             return 0
-        # where few are asked for, to look at them costs less than c(w)
-        known = r > 0 and <long long>found * self.count > <long long>outside * r
         self.asked += found
-        if known:
-            dgemv(&plain, &r, &self.count, &PLUS, &self.F[0, 0], &r, &self.alpha[0], &ONE, &ZERO, &self.c[0], &ONE)
+        known = self._locate(found)
         for j in range(found):
             i = <int>self.todo[j]
             if known and self.seen[i] >= 0.0:
                 estimate = self.offset[i] + dot(r, &self.F[i, 0], &self.c[0])
-                error = self.missed[i] * (self.drift - self.seen[i]) + 1e-12
+                error = self.missed[i] * (self.drift - self.seen[i]) + _ALLOWED
                 room = min(estimate - self.low, self.high - estimate) - error
                 if room > 0.0:
                     self.limit[i] = self.drift + room / self.length[i]
@@ -193,28 +184,31 @@ cdef class FrozenCore(Border):
                 kept += 1
         return kept
 
-    cdef int companions(self, int64_t *who, int count) except -1:
-        """Add the instances inside the strip that are nearest to an edge, as far as the screening knows."""
-        cdef int i, j, begin = count
-        cdef double limit
-        if not self.r or count >= _COMPANY:
-            return count
-        for i in range(self.count):
-            if self.side[i] != 0 or self.column[i] >= 0 or self.place[i] >= 0 or self.limit[i] < 0.0:
-                continue
-            limit = self.limit[i]
-            if count < _COMPANY:
-                j = count
-                count += 1
-            elif limit < self.limit[who[count - 1]]:
-                j = count - 1
+    cdef int _locate(self, int asked) noexcept:
+        """Set c to what the landmarks say of w; return 0 where to look at those asked for costs less.
+
+        With F F' the kernel values of the landmarks, c solves F c = their margins, and in S a margin is known from the
+        multiplier: gamma_i = d_i - alpha_i / cost_i. Only landmarks that have left S are looked at.
+        """
+        cdef int i, r = self.r, left = 0, ld
+        cdef Py_ssize_t slot
+        cdef char up = b"U", trans = b"T", plain = b"N"
+        for i in range(r):
+            left += self.side[self.marks[i]] not in (1, -1)
+        if r == 0 or <long long>(asked - left) * self.count <= <long long>r * (asked + r // 2):
+            return 0
+        for i in range(r):
+            slot = self.marks[i]
+            if self.side[slot] == 1:
+                self.c[i] = self.low - self.alpha[slot] * self.diagonal(slot, 1)
+            elif self.side[slot] == -1:
+                self.c[i] = self.high - self.alpha[slot] * self.diagonal(slot, -1)
             else:
-                continue
-            while j > begin and self.limit[who[j - 1]] > limit:
-                who[j] = who[j - 1]
-                j -= 1
-            who[j] = i
-        return count
+                self.c[i] = self.margin(slot)
+        ld = <int>self.corner.shape[1]
+        # the lower triangle by rows is the upper one by columns, transposed
+        dtrsv(&up, &trans, &plain, &r, &self.corner[0, 0], &ld, &self.c[0], &ONE)
+        return 1
 
     cdef void _describe(self, Py_ssize_t slot) noexcept:
         """Features of a newcomer: corner f = its kernel values with the landmarks."""

@@ -25,7 +25,6 @@ cdef class Kept:
 
     cdef void note(self, Py_ssize_t slot) noexcept
     cdef int prepare(self, const int64_t *slots, int count) except -1
-    cdef int companions(self, int64_t *who, int count) except -1
     cdef int _pass(self, int64_t *who, int count) except -1
     cdef int _keep(self, Py_ssize_t slot, int64_t age) noexcept
     cdef void drop(self, Py_ssize_t slot) noexcept

@@ -39,8 +39,6 @@ cdef class Kept:
                 who[wanted] = slots[i]
                 wanted += 1
         if wanted:
-            if self.n >= _LARGE:
-                wanted = self.companions(who, wanted)
             self._pass(who, wanted)
         return 0
 
@@ -57,10 +55,6 @@ cdef class Kept:
                     wanted = 0
         if wanted:
             self._pass(who, wanted)
-
-    cdef int companions(self, int64_t *who, int count) except -1:
-        """Add to `who` instances that may soon come, up to four in all; return how many there are then."""
-        return count
 
     cdef int _pass(self, int64_t *who, int count) except -1:
         """Make columns by one pass over the base."""

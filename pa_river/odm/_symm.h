@@ -1,15 +1,16 @@
 /* B h for several h at once: one pass over the lower triangle of a symmetric matrix, held column after column.
 
    A product reads half the matrix, which is what takes the time once it no longer fits the caches; so further right
-   sides are nearly free. Four columns a strip, and a tile of rows that stays in the nearest cache for sixteen columns.
+   sides cost little. A strip has as many columns as the registers hold sums for: each is a stream of its own, and memory
+   serves eight at once faster than four. The rows of a tile stay in a near cache for a panel of columns.
    The widest registers of this processor are chosen once: generic vectors in `target_clones` would be split up for the
    plainest one before they are cloned. */
 #ifndef PA_RIVER_ODM_SYMM_H
 #define PA_RIVER_ODM_SYMM_H
 
 #define SYMM_MOST 6 /* right sides that one pass takes */
-#define SYMM_PANEL 16
-#define SYMM_TILE 512
+#define SYMM_PANEL 24 /* a multiple of every C below */
+#define SYMM_TILE 2048
 
 typedef void symm_pass(const double *B, long ld, long n, const double *h, double *out, long stride);
 
@@ -99,20 +100,20 @@ static TARGET void symm_##NAME##_##R(const double *B, long ld, long n, const dou
     }                                                                                                             \
 }
 
-#define SYMM_ALL(FEW, MORE, W, TARGET, NAME) \
-    SYMM(1, FEW, W, TARGET, NAME) \
-    SYMM(2, FEW, W, TARGET, NAME) \
-    SYMM(3, MORE, W, TARGET, NAME) \
+#define SYMM_ALL(ONE, THREE, MORE, W, TARGET, NAME) \
+    SYMM(1, ONE, W, TARGET, NAME) \
+    SYMM(2, ONE, W, TARGET, NAME) \
+    SYMM(3, THREE, W, TARGET, NAME) \
     SYMM(4, MORE, W, TARGET, NAME) \
     SYMM(5, MORE, W, TARGET, NAME) \
     SYMM(6, MORE, W, TARGET, NAME) \
     static symm_pass *const symm_##NAME[] = { \
         0, symm_##NAME##_1, symm_##NAME##_2, symm_##NAME##_3, symm_##NAME##_4, symm_##NAME##_5, symm_##NAME##_6};
 
-SYMM_ALL(4, 2, 2, , plain)
+SYMM_ALL(4, 2, 2, 2, , plain)
 #if defined(__x86_64__)
-SYMM_ALL(4, 2, 4, __attribute__((target("avx2,fma"))), half)
-SYMM_ALL(4, 4, 8, __attribute__((target("avx512f"))), full)
+SYMM_ALL(4, 2, 2, 4, __attribute__((target("avx2,fma"))), half)
+SYMM_ALL(8, 6, 4, 8, __attribute__((target("avx512f"))), full)
 #endif
 
 /* The pass for 1 <= count <= SYMM_MOST right sides, `stride` apart in h and out. */

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 
 from pa_river.odm import loops
 from pa_river.odm.engine import Engine, Lost
@@ -19,7 +20,7 @@ from pa_river.odm.problem import Problem
 Array = NDArray[np.float64]
 
 #: Features with which margins inside the strip are screened.
-FEATURES = 64
+FEATURES = 128
 
 #: Status of a compiled change beside 0, that it is done: rounding has eaten the factors; it does not come to an end.
 _LOST, _UNSETTLED = 1, 2
@@ -211,8 +212,8 @@ class CompiledFrozenEngine(BorderedEngine):
         self._weighed = max(inside, 16)
         if not inside or inside * problem.count < _WORTH:
             return
-        live = problem.live()
-        found, chosen, missed = landmarks(problem.H, live, FEATURES)
+        live, outside = problem.live(), problem.outside()
+        found, chosen, missed = landmarks(problem.H, live, outside, FEATURES)
         F, size = np.zeros((problem.capacity, len(chosen))), problem.capacity
         F[live] = found
         beyond = np.zeros(size)
@@ -308,12 +309,16 @@ class CompiledPrimalEngine(PrimalEngine):
         return self.P[:r, :r]
 
 
-def landmarks(H: Array, live: NDArray[np.intp], most: int) -> tuple[Array, NDArray[np.int64], Array]:
-    """Return features by a pivoted Cholesky factor of at most `most` columns, its pivots, and what it misses."""
-    found, chosen = pivoted_cholesky(H, live, 1e-9 * float(H.diagonal()[live].max()), most, partial=True)
+def landmarks(
+    H: Array, live: NDArray[np.intp], outside: NDArray[np.intp], most: int
+) -> tuple[Array, NDArray[np.int64], Array]:
+    """Return features of `live` from a pivoted Cholesky factor of H on `outside`, its pivots, and what they miss."""
+    found, chosen = pivoted_cholesky(H, outside, 1e-9 * float(H.diagonal()[live].max()), most, partial=True)
     assert found is not None
-    missed = np.maximum(H.diagonal()[live] - np.einsum("ij,ij->i", found, found), 0.0)
-    return found, np.asarray(chosen, dtype=np.int64), missed
+    corner = found[np.searchsorted(outside, chosen)]
+    features = np.ascontiguousarray(linalg.solve_triangular(corner, H[np.ix_(chosen, live)], lower=True).T)
+    missed = np.maximum(H.diagonal()[live] - np.einsum("ij,ij->i", features, features), 0.0)
+    return features, chosen.astype(np.int64), missed
 
 
 def _no_features() -> tuple[Any, ...]:

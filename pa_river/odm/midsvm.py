@@ -18,6 +18,9 @@ _OUT, _MARGIN, _IN, _COMES, _LEAVES, _NOBODY = range(6)
 #: Residual at which a solution is certified; beyond it the machine is trained again.
 _CERTIFIED = 1e-6
 
+#: Breakpoints in a row at one point of the path, beyond which ties are taken to go round in a circle.
+_STILL = 100
+
 
 class MIDSVM:
     """Hinge loss with cost C and a free bias; follows the path along which all that comes and leaves moves at once.
@@ -157,6 +160,7 @@ class MIDSVM:
         n = problem.count
         H, y, sets, alpha = problem.H[:n, :n], problem.y[:n], self.sets[:n], self.alpha[:n]
         gamma = self._gamma()
+        still = 0  # breakpoints in a row at one point of the path
         for _ in range(20 * n + 100):
             comes = np.flatnonzero(sets == _COMES)
             leaves = np.flatnonzero((sets == _LEAVES) & (alpha > 0.0))
@@ -199,6 +203,9 @@ class MIDSVM:
                 alpha[leaves] = 0.0
                 return True
             self.breakpoints += 1
+            still = 0 if length > 0.0 else still + 1
+            if still > _STILL:
+                return False
             sets[slot] = to
             if to != _MARGIN:
                 alpha[slot] = 0.0 if to == _OUT else self.C

@@ -69,6 +69,25 @@ def test_the_command_writes_page_plots_and_measurements_and_reports_again_from_t
     assert "heart 0: m=72" in capsys.readouterr().out
 
 
+def test_a_run_goes_on_where_the_last_one_ended_and_starts_afresh_when_told(data, tmp_path, capsys):
+    command = ["--data", str(data), "--sets", "heart", "--changes", "10", "--sizes", "", "--output", str(tmp_path)]
+    store = tmp_path / "measurements.json"
+
+    def measured(*more):
+        assert odm.main([*command, *more]) == 0
+        lines = [line.split(":")[0] for line in capsys.readouterr().out.splitlines()[:-1]]
+        return lines, json.loads(store.read_text())["sets"]["heart"]
+
+    lines, first = measured("--partitions", "1", "--seconds", "1")
+    assert lines == ["heart 0"]
+    lines, both = measured("--partitions", "2", "--seconds", "0.5")
+    assert lines == ["heart 1"] and both[0] == first[0] and [one["seconds"] for one in both] == [1.0, 0.5]
+    assert measured("--partitions", "2") == ([], both)
+    assert "| heart | 2 | 72 | 2 |" in (tmp_path / "incremental-odm.md").read_text()
+    lines, afresh = measured("--partitions", "1", "--again", "--seconds", "2")
+    assert lines == ["heart 0"] and [one["seconds"] for one in afresh] == [2.0]
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [(["--sets", "iris"], "no set is called 'iris'"), (["--data", "nowhere"], "nowhere is no folder"),

@@ -100,6 +100,22 @@ def test_midsvm_keeps_libsvms_solution_while_examples_come_and_leave(m, d, C):
     assert svm.machine.retrained == 0
 
 
+@pytest.mark.parametrize("d, m, C", [(4, 150, 100.0), (6, 200, 100.0), (8, 300, 1000.0)])
+def test_midsvm_does_not_go_round_in_circles_among_copies(d, m, C):
+    rng = np.random.default_rng(2)
+    X = (rng.random((m + 20, d)) < 0.5).astype(float)
+    y = np.where(X.sum(axis=1) + 0.5 * rng.normal(size=len(X)) > d / 2, 1.0, -1.0)
+    problem = Problem(0.0, DenseRows(kernels.RBF(1.0 / d), d))
+    problem.admit(list(X[:m]), list(y[:m]), [1.0] * m, [1.0] * m)
+    machine = MIDSVM(problem, C)
+    for begin in range(m, m + 20, 5):
+        before = machine.breakpoints
+        machine.change(problem.admit(list(X[begin:begin + 5]), list(y[begin:begin + 5]), [1.0] * 5, [1.0] * 5), [])
+        assert machine.residual() <= 1e-6
+        assert machine.breakpoints - before < 500  # where ties go on for ever, it is trained again instead
+    assert machine.retrained > 0
+
+
 def test_the_compiled_loops_do_what_the_numpy_ones_do(monkeypatch):
     if loops.native is None:
         pytest.skip("the compiled core was not built")
