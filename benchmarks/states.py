@@ -18,7 +18,7 @@ def cycle(turns: int) -> list[Row]:
     """decode + predict + learn + encode of one event, against a cloudpickled River model."""
     rows = []
     for weights, features in SIZES:
-        rounds = max(3, 20_000 // weights)
+        rounds = max(10, 100_000 // weights)
         x = {f"feature{j}": 1.0 + j % 3 for j in range(features)}
         ours = pa_river.PAClassifier()
         ours.learn_one({f"feature{j}": 1.0 for j in range(weights)}, True)

@@ -8,10 +8,11 @@ The maths stands in `_loops.py` and `stores.py`; here are its loops, in the same
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from pa_river._blocks cimport names_in
 from pa_river._laws cimport LARGEST_NORM, LEAST_NORM
 from pa_river._names cimport (
     SEED, Arena, ArenaEntry, Names, arena_bytes, arena_find, arena_hash, arena_insert, arena_reserve, arena_truncate,
-    hand, names_in,
+    Seen, hand,
 )
 
 import numpy as np
@@ -33,7 +34,7 @@ cdef extern from "Python.h":
 cdef class ArenaStore(Names):
     """One weight a feature name, and the intercept as a nameless feature of constant value 1; see `stores.LinearStore`.
 
-    16 bytes a name, its own bytes and 6 to 12 of table. O(len(phi)) time for each method but the states.
+    12 bytes a name, its own bytes and 6 to 12 of table. O(len(phi)) time for each method but the states.
     """
 
     def __dealloc__(self):
@@ -59,30 +60,31 @@ cdef class ArenaStore(Names):
         """
         cdef Arena *arena = &self.arena
         cdef ArenaEntry *entry
+        cdef ArenaEntry spare
+        cdef Seen *f
         cdef Py_ssize_t i
         cdef size_t names = self.reserve_seen(False)
-        cdef double tau = length / norm, move, spread = 0.0, intercept = self.intercept
+        cdef double tau = length / norm, move, spread = 0.0, intercept = self.intercept, weight
         cdef bint ordinary = LEAST_NORM <= norm <= LARGEST_NORM
         for i in range(hand.count):
-            move = tau * hand.seen[i].value if ordinary else length * (hand.seen[i].value / norm)
-            if hand.seen[i].slot >= 0:
-                entry = &arena.entries[hand.seen[i].slot]
-                hand.before[i] = entry.weight
-                if hand.seen[i].value != 0.0:
-                    entry.weight += move
-                    move = entry.weight
-            else:
-                hand.before[i] = move
-            spread += move - move  # NaN as soon as one weight is not finite
+            f = &hand.seen[i]
+            spare.weight = 0.0
+            entry = &arena.entries[f.slot] if f.slot >= 0 else &spare
+            weight = entry.weight
+            hand.before[i] = weight
+            if f.value != 0.0:
+                move = weight + (tau * f.value if ordinary else length * (f.value / norm))
+                spread += move - move  # NaN as soon as one weight is not finite
+                entry.weight = move
+                if names:
+                    hand.before[i] = weight if f.slot >= 0 else move
         if self._extra:
             intercept += tau
         if spread != 0.0 or intercept - intercept != 0.0:
             self.refuse(spread != 0.0)
         self.intercept = intercept
-        if names:
-            for i in range(hand.count):
-                if hand.seen[i].slot < 0 and hand.seen[i].value != 0.0:
-                    self.insert_seen(i, hand.before[i])
+        for i in range(<Py_ssize_t>names):
+            self.insert_seen(hand.fresh[i], hand.before[hand.fresh[i]])
         return 0
 
     cdef int refuse(self, bint weight) except -1:
@@ -174,7 +176,7 @@ cdef class ArenaStore(Names):
         cdef Py_ssize_t j, length = 0
         cdef const uint8_t *text
         cdef list spelled = [_pack.name_bytes(names[order[j]]) for j in range(fresh)]
-        if spelled and arena_reserve(&self.arena, len(spelled), sum(map(len, spelled)), 0) < 0:
+        if spelled and arena_reserve(&self.arena, len(spelled), sum(map(len, spelled)), 0, SEED) < 0:
             raise MemoryError("the model has no room for more feature names")
         for j in range(width):
             if slots[j] >= 0:
@@ -186,7 +188,7 @@ cdef class ArenaStore(Names):
 
     cdef int forget(self, uint32_t count, double intercept) except -1:
         """Keep the first `count` names only: those that a refused batch brought stand last."""
-        arena_truncate(&self.arena, count)
+        arena_truncate(&self.arena, count, SEED)
         columns_close(&self.columns)
         self.intercept = intercept
         self.renew()
@@ -217,7 +219,7 @@ cdef class ArenaStore(Names):
         if <Py_ssize_t>count != numbers.shape[0]:
             raise _pack.StateError(f"{count} names for {numbers.shape[0]} weights")
         cdef ArenaStore fresh = ArenaStore.__new__(ArenaStore)
-        fresh.fill(<const uint8_t *>PyBytes_AS_STRING(block), count, <const char *>&numbers[0] if count else NULL)
+        fresh.fill(<const uint8_t *>PyBytes_AS_STRING(block), count, <const uint8_t *>&numbers[0] if count else NULL)
         self.arena, fresh.arena = fresh.arena, self.arena
         columns_close(&self.columns)
         self.loose = False

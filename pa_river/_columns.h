@@ -153,7 +153,7 @@ static inline ptrdiff_t columns_move(Columns *c, const int32_t *column, const do
 
 /* Bring the arena up to date. The columns stay known by their slots, and are UNREAD again. */
 static inline int columns_settle(Columns *c, Arena *a, uint64_t seed) {
-    if (c->news && arena_reserve(a, c->news, 10 * c->news, 0) < 0) return -1;
+    if (c->news && arena_reserve(a, c->news, 10 * c->news, 0, seed) < 0) return -1;
     for (size_t i = 0; i < c->reads; i++) {
         int32_t column = c->read[i];
         double *weight = &c->weights[column];

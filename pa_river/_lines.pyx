@@ -121,7 +121,8 @@ cdef class Lines:
                     self.fresh[2 * self.fresh_count + 1] = <int32_t>column
                     self.fresh_count += 1
             f += 1
-        hand.count, hand.square, self.stamp = f - hand.seen, square, hand.stamp
+        hand.count, hand.absent, hand.square = f - hand.seen, self.fresh_count, square
+        self.stamp = hand.stamp
         return 0
 
 

@@ -15,6 +15,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport realloc
 from libc.string cimport memcpy, memset
 
+from pa_river._blocks cimport as_spelled, bytes_of, plain
 from pa_river._laws cimport LARGEST_SQUARE, LEAST_SQUARE
 
 import sys
@@ -38,6 +39,7 @@ cdef extern from *:
     }
     """
     const uint8_t *text_of_str(PyObject *key, Py_ssize_t *length)
+    bint likely(bint)  # Cython's own
 
 cdef extern from "Python.h":
     int PyDict_Next(dict, Py_ssize_t *at, PyObject **key, PyObject **value)
@@ -69,6 +71,17 @@ SEED = <uint64_t>(hash("pa_river") & 0xFFFFFFFFFFFFFFFF)
 cdef object float64 = np.float64
 cdef void *FLOAT64 = <void *>float64
 
+# What stands in the place of a slot: no such name, not looked up, not hashed either.
+cdef enum:
+    ABSENT = -1
+    NO_SLOT = -2
+    NO_HASH = -3
+
+# Names that are looked up at a time; and the table, in places, from which on that goes by stages.
+cdef enum:
+    BLOCK = 64
+    FAR = 1 << 13
+
 cdef list texts_in_hand = None  # the encoded names of a record that came through `canonical`
 
 cdef uint8_t int_text[10]
@@ -86,6 +99,10 @@ cdef int make_room(Py_ssize_t count) except -1:
     if more == NULL:
         raise MemoryError()
     hand.before = <double *>more
+    more = realloc(hand.fresh, room * sizeof(int32_t))
+    if more == NULL:
+        raise MemoryError()
+    hand.fresh = <int32_t *>more
     hand.room = room
     return 0
 
@@ -169,25 +186,42 @@ cdef class Names:
     cdef int scan(self, dict x, list texts) except -1:
         """Return 1, x in hand; or 0 where a name or value is not plain. `texts`: the encoded names, if it has to be.
 
-        One pass looks up, multiplies and squares: the processor overlaps the cache misses of neighbouring names by
-        itself (stages with prefetches between them were slower, on a model of 100,000 names too).
+        A key at the place where it stood in the last record costs a comparison of pointers: names that were there keep
+        their slots, and names that were not are still new as long as none was added. Others are looked up at once: the
+        processor overlaps the cache misses of neighbouring names by itself. Only where the arena is far larger than the
+        cache are they left to `find_far`.
         """
         global texts_in_hand
-        cdef Py_ssize_t size = PyDict_Size(x), at = 0, i = 0, length = 0, known
+        cdef Py_ssize_t size = PyDict_Size(x), at = 0, length = 0, left = 0, absent = 0
         cdef PyObject *key
         cdef PyObject *value
-        cdef const uint8_t *text
         cdef Seen *f
+        cdef Seen *known
+        cdef Seen *last
+        cdef const uint8_t *text
         cdef Arena *arena = &self.arena
         cdef double number, square = 0.0, score = 0.0
+        cdef bint more, far = arena.mask >= FAR and texts is None
         if size > hand.room:
             make_room(size)
-        known = hand.known if hand.owner == self.identity and texts is None else 0
-        f = hand.seen
+        f = known = last = hand.seen
+        if hand.owner == self.identity and texts is None:
+            known += hand.known
+            if hand.names == arena.count:
+                last += hand.count
         hand.owner, hand.known, hand.count, texts_in_hand = self.identity, 0, 0, texts
         hand.stamp += 1
-        while PyDict_Next(x, &at, &key, &value):
-            if PyFloat_CheckExact(value) or type_of(value) == FLOAT64:
+        more = PyDict_Next(x, &at, &key, &value)
+        while more and likely(f < last and f.key == key and PyFloat_CheckExact(value)):
+            number = PyFloat_AS_DOUBLE(value)
+            f.value = number
+            square += number * number
+            score += number * arena_weight(arena, f.slot)
+            absent += f.slot < 0
+            f += 1
+            more = PyDict_Next(x, &at, &key, &value)
+        while more:
+            if likely(PyFloat_CheckExact(value) or type_of(value) == FLOAT64):
                 number = PyFloat_AS_DOUBLE(value)
             elif PyLong_CheckExact(value) or PyBool_Check(value):
                 number = PyLong_AsDouble(value)
@@ -196,31 +230,86 @@ cdef class Names:
                     return 0
             else:
                 return 0
-            if f.key != key or i >= known or f.slot < 0:
-                if texts is None:
-                    text = text_of(key, &length)
-                    if text == NULL:
-                        return 0
+            if f.key != key or not (f < last or f < known and f.slot >= 0):
+                if far:
+                    left += 1
                     if f.key != key:
+                        prefetch(<char *>key + 48)  # its text
                         incref(key)
                         xdecref(f.key)
-                        f.key = key
-                        f.hash = arena_hash(text, length, SEED)
+                        f.key, f.slot = key, NO_HASH
+                    elif f.slot != NO_HASH:
+                        f.slot = NO_SLOT
                 else:
-                    xdecref(f.key)
-                    f.key = NULL
-                    text = text_at(i, &length)
-                    f.hash = arena_hash(text, length, SEED)
-                f.slot = arena_find(arena, text, length, f.hash)
+                    if texts is None:
+                        text = text_of(key, &length)
+                        if text == NULL:
+                            return 0
+                        if f.key != key or f.slot == NO_HASH:
+                            incref(key)
+                            xdecref(f.key)
+                            f.key = key
+                            f.hash = arena_hash(text, length, SEED)
+                    else:
+                        xdecref(f.key)
+                        f.key = NULL
+                        text = text_at(f - hand.seen, &length)
+                        f.hash = arena_hash(text, length, SEED)
+                    f.slot = arena_find(arena, text, length, f.hash)
             f.value = number
             square += number * number
-            if f.slot >= 0:
-                score += number * arena.entries[f.slot].weight
-            i += 1
+            score += number * arena_weight(arena, f.slot)
+            absent += f.slot < 0
             f += 1
-        hand.count = i
-        hand.known = max(known, i)  # what lies behind this record is from the same owner
-        hand.square, hand.score = square, score
+            more = PyDict_Next(x, &at, &key, &value)
+        hand.count = f - hand.seen
+        if left:
+            if not self.find_far():
+                hand.count = 0
+                return 0
+            score, absent = 0.0, 0
+            for f in hand.seen[:hand.count]:
+                score += f.value * arena_weight(arena, f.slot)
+                absent += f.slot < 0
+        hand.known = max(known - hand.seen, hand.count)  # what lies behind this record is from the same owner
+        hand.names, hand.absent, hand.square, hand.score = arena.count, absent, square, score
+        return 1
+
+    cdef int find_far(self) noexcept:
+        """Look up what a scan left open, in stages, each of which asks for the memory of the next; return 0 where a name is
+        not plain."""
+        cdef Arena *arena = &self.arena
+        cdef Seen *f
+        cdef const uint8_t *text
+        cdef Py_ssize_t length = 0, i, j, left, found, begin
+        cdef int32_t open[BLOCK]
+        for begin in range(0, hand.count, BLOCK):
+            left = found = 0
+            for i in range(begin, min(begin + BLOCK, hand.count)):
+                f = &hand.seen[i]
+                if f.slot < ABSENT:
+                    if f.slot == NO_HASH:
+                        text = text_of(f.key, &length)
+                        if text == NULL:
+                            return 0
+                        f.hash = arena_hash(text, length, SEED)
+                        f.slot = NO_SLOT
+                    arena_ask_place(arena, f.hash)
+                    open[left] = i
+                    left += 1
+            for j in range(left):
+                f = &hand.seen[open[j]]
+                f.slot = arena_first(arena, f.hash)
+                arena_ask_entry(arena, f.slot)
+                open[found] = open[j]
+                found += f.slot >= 0
+            for j in range(found):
+                arena_ask_name(arena, hand.seen[open[j]].slot)
+            for j in range(found):
+                f = &hand.seen[open[j]]
+                text = text_of(f.key, &length)
+                if not arena_named(arena, f.slot, text, length):
+                    f.slot = arena_find(arena, text, length, f.hash)
         return 1
 
     cdef int32_t seat(self, Py_ssize_t i, object name) except -2:
@@ -259,15 +348,20 @@ cdef class Names:
 
     cdef size_t reserve_seen(self, bint zeros) except? 1:
         """Make room for the names in hand that are new, those with `zeros` too or not, and return how many there are."""
-        cdef Py_ssize_t i, text_length = 0
-        cdef size_t names = 0, room = 0
-        for i in range(hand.count):
-            if hand.seen[i].slot < 0 and (zeros or hand.seen[i].value != 0.0):
-                text_at(i, &text_length)
-                names += 1
-                room += text_length
-        if names and arena_reserve(&self.arena, names, room, 0) < 0:
+        cdef Py_ssize_t i, text_length = 0, names = 0
+        cdef size_t room = 0
+        hand.news = 0
+        if hand.absent == 0:
+            return 0
+        for i in range(hand.count):  # no branches: which names are new is anybody's guess
+            hand.fresh[names] = i
+            names += (hand.seen[i].slot < 0) & (zeros | (hand.seen[i].value != 0.0))
+        for i in range(names):
+            text_at(hand.fresh[i], &text_length)
+            room += text_length
+        if names and arena_reserve(&self.arena, names, room, 0, SEED) < 0:
             raise MemoryError("the model has no room for more feature names")
+        hand.news = names
         return names
 
     cdef int insert_seen(self, Py_ssize_t i, double weight) noexcept:
@@ -291,31 +385,31 @@ cdef class Names:
 
     cdef object block(self):
         """The names as `_pack.pack_names` packs them."""
-        cdef uint32_t slot, count = self.arena.count, length
+        cdef uint32_t count = self.arena.count
         cdef object block = PyBytes_FromStringAndSize(NULL, 4 + 4 * <Py_ssize_t>count + self.arena.used)
-        cdef char *to = <char *>PyBytes_AS_STRING(block)
+        cdef uint8_t *to = <uint8_t *>PyBytes_AS_STRING(block)
         memcpy(to, &count, 4)
-        for slot in range(count):
-            length = <uint32_t>arena_length(&self.arena, slot)
-            memcpy(to + 4 + 4 * <Py_ssize_t>slot, &length, 4)
-        if count:
-            memcpy(to + 4 + 4 * <Py_ssize_t>count, self.arena.blob, self.arena.used)
+        arena_spill_names(&self.arena, to + 4)
         return block
 
-    cdef int fill(self, const uint8_t *block, uint32_t count, const char *weights) except -1:
+    cdef int fill(self, const uint8_t *block, uint32_t count, const uint8_t *weights) except -1:
         """Insert the names of a checked block, with weights that may lie at any address; NULL: weight 0."""
+        cdef const uint8_t *text = block + 4 + 4 * <size_t>count
+        cdef size_t left = bytes_of(block + 4, count)
+        if arena_reserve(&self.arena, count, left, 1, SEED) < 0:
+            raise MemoryError("the model has too many feature names")
+        if not as_spelled(block, count, left):
+            return self.fill_spelled(block, count, weights, left)
+        if arena_fill(&self.arena, block + 4, count, text, left, weights, SEED) < 0:
+            raise _pack.StateError("a feature name is stored twice")
+        return 0
+
+    cdef int fill_spelled(self, const uint8_t *block, uint32_t count, const uint8_t *weights, size_t left) except -1:
+        """`fill`, after it has made room, where a name may be spelled in another way than here."""
         cdef const uint8_t *text = block + 4 + 4 * <size_t>count
         cdef const uint8_t *own
         cdef uint32_t i, length
-        cdef size_t left = 0
         cdef double weight = 0.0
-        cdef bint ascii
-        for i in range(count):
-            memcpy(&length, block + 4 + 4 * <size_t>i, 4)
-            left += length
-        if arena_reserve(&self.arena, count, left, 1) < 0:
-            raise MemoryError("the model has too many feature names")
-        ascii = all_ascii(text, left)
         for i in range(count):
             memcpy(&length, block + 4 + 4 * <size_t>i, 4)
             if weights != NULL:
@@ -323,11 +417,11 @@ cdef class Names:
             own = text
             text += length
             left -= length
-            if not ascii and not plain(own, length):
+            if not plain(own, length):
                 # one spelling a name: whoever made the bytes may have known another
                 spelled = _pack.name_bytes(_pack.name_of(PyBytes_FromStringAndSize(<const char *>own, length)))
                 own, length = <const uint8_t *>PyBytes_AS_STRING(spelled), <uint32_t>PyBytes_GET_SIZE(spelled)
-                if arena_reserve(&self.arena, count - i, left + length, 0) < 0:
+                if arena_reserve(&self.arena, count - i, left + length, 0, SEED) < 0:
                     raise MemoryError("the model has too many feature names")
             if arena_add(&self.arena, own, length, arena_hash(own, length, SEED), weight) < 0:
                 raise _pack.StateError("a feature name is stored twice")
@@ -335,7 +429,7 @@ cdef class Names:
 
     cdef int copy_names(self, Names source) except -1:
         source.settle()
-        if arena_copy(&self.arena, &source.arena) < 0:
+        if arena_copy(&self.arena, &source.arena, SEED) < 0:
             raise MemoryError()
         self._extra = source._extra
         return 0
@@ -346,34 +440,3 @@ cdef class Names:
     def __len__(self):
         self.settle()
         return self.arena.count
-
-
-cdef uint32_t names_in(object block) except? 1:
-    """How many names a stored block holds; `StateError` if it is none. Every length is checked before it is used."""
-    if not isinstance(block, bytes) or len(block) < 4:
-        raise _pack.StateError("a block of names is missing")
-    cdef const uint8_t *data = <const uint8_t *>PyBytes_AS_STRING(block)
-    cdef uint64_t size = len(block), total = 0
-    cdef uint32_t count, i, length
-    memcpy(&count, data, 4)
-    if count > (size - 4) // 4:
-        raise _pack.StateError(f"{count} names in a block of {size} bytes")
-    for i in range(count):
-        memcpy(&length, data + 4 + 4 * <size_t>i, 4)
-        total += length
-    if total != size - 4 - 4 * <uint64_t>count:
-        raise _pack.StateError("the lengths of the names do not add up")
-    return count
-
-
-cdef inline bint all_ascii(const uint8_t *text, size_t length) noexcept:
-    cdef size_t i
-    cdef uint8_t high = 0
-    for i in range(length):
-        high |= text[i]
-    return high < 0x80
-
-
-cdef inline bint plain(const uint8_t *text, uint32_t length) noexcept:
-    """Whether a stored name is ASCII or a tagged small int: as it is spelled here, with no need of a closer look."""
-    return (length == 10 and text[0] == 0xFF and text[1] == c"i") or all_ascii(text, length)

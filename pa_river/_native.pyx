@@ -23,6 +23,14 @@ cdef extern from "Python.h":
     object PyObject_GenericGetDict(object, void *)
 
 
+cdef inline double parameter(dict attributes, str name) except? -1.0:
+    """A parameter that its class has checked, read without the look-ups of an attribute."""
+    cdef PyObject *found = PyDict_GetItemWithError(attributes, name)
+    if found == NULL:
+        raise AttributeError(name)
+    return <object>found
+
+
 cdef double weight_of(object w) except? -1.0:
     cdef double weight
     if type(w) is float:
@@ -33,18 +41,17 @@ cdef double weight_of(object w) except? -1.0:
 
 
 cdef object PA = steps.PA, PA1 = steps.PA1, PA2 = steps.PA2, DEFAULT = steps.DEFAULT
+cdef dict DEFAULTS = DEFAULT.__dict__
 
 
 cdef double length_by(object rule, double loss, double norm, double weight) except? -1.0:
     """`rule.length`; that of the three known rules without a call. C is read each time: it may have been mutated."""
     cdef double C
-    if rule is None:
-        rule = DEFAULT
-    kind = type(rule)
+    kind = PA1 if rule is None else type(rule)
     if kind is PA1 or kind is PA2:
         if norm <= 0.0:
             return 0.0
-        C = <object>PyDict_GetItemWithError(PyObject_GenericGetDict(rule, NULL), "C")
+        C = parameter(DEFAULTS if rule is None else PyObject_GenericGetDict(rule, NULL), "C")
         return min(C * weight * norm, loss / norm) if kind is PA1 else loss / (norm + 0.5 / C / weight / norm)
     if kind is PA:
         return loss / norm if norm > 0.0 else 0.0
@@ -210,7 +217,7 @@ cdef class Tube(ScoreCore):
             score = store.finite_score()
         if weight > 0.0:
             error = target - score
-            loss = fabs(error) - <double>self.__dict__["eps"]
+            loss = fabs(error) - parameter(PyObject_GenericGetDict(self, NULL), "eps")
             if loss > 0.0:
                 self.move(store, x, loss, 1.0 if error > 0.0 else -1.0, weight)
             self._version += 1

@@ -13,10 +13,11 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
+from pa_river._blocks cimport names_in
 from pa_river._laws cimport LARGEST_NORM, LEAST_NORM
 from pa_river._lines cimport ColumnSlots, Line, Lines, lines_of
 from pa_river._names cimport (
-    SEED, Names, arena_bytes, arena_find, arena_hash, arena_insert, arena_reserve, arena_truncate, hand, names_in,
+    SEED, Names, arena_bytes, arena_find, arena_hash, arena_insert, arena_reserve, arena_truncate, hand,
 )
 
 import numpy as np
@@ -58,7 +59,7 @@ cdef size_t LEAST_NOTES = 1 << 20
 cdef class RowArena(Names):
     """One weight a name and slot, and an intercept a slot; see `rows.RowStore`.
 
-    O(len(phi) * slots) time to score, O(len(phi)) a term to move; 16 bytes a name beside its weights.
+    O(len(phi) * slots) time to score, O(len(phi)) a term to move; 12 bytes a name, its own bytes and 6 to 12 of table, beside its weights.
     """
 
     def __dealloc__(self):
@@ -244,7 +245,7 @@ cdef class RowArena(Names):
         cdef Py_ssize_t j, length
         cdef const uint8_t *text
         cdef list spelled = [_pack.name_bytes(names[order[j]]) for j in range(fresh)]
-        if spelled and arena_reserve(&self.arena, len(spelled), sum(map(len, spelled)), 0) < 0:
+        if spelled and arena_reserve(&self.arena, len(spelled), sum(map(len, spelled)), 0, SEED) < 0:
             raise MemoryError("the model has no room for more feature names")
         self.reserve_rows(fresh, 0)
         for j in range(fresh):
@@ -312,7 +313,7 @@ cdef class RowArena(Names):
     cdef int truncate(self, uint32_t count) except -1:
         """Keep the first `count` names only: those that a refused batch brought stand last."""
         if count < self.arena.count:
-            arena_truncate(&self.arena, count)
+            arena_truncate(&self.arena, count, SEED)
         self.renew()
         return 0
 

@@ -11,8 +11,9 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
+from pa_river._blocks cimport names_in
 from pa_river._laws cimport LARGEST_NORM, LARGEST_SQUARE, LEAST_NORM, LEAST_SQUARE
-from pa_river._names cimport Names, arena_bytes, arena_truncate, hand, names_in
+from pa_river._names cimport SEED, Names, arena_bytes, arena_truncate, hand
 from pa_river._native cimport Ruled, length_by, weight_of
 
 import numpy as np
@@ -180,7 +181,7 @@ cdef class ScaledArena(Names):
             self.arena.entries[<uint32_t>slot].weight = weight
             self.by_slot[<uint32_t>slot] = spread
         if count < self.arena.count:
-            arena_truncate(&self.arena, count)
+            arena_truncate(&self.arena, count, SEED)
         self.intercept = intercept
         self.renew()
 
@@ -211,7 +212,7 @@ cdef class ScaledArena(Names):
         cdef const double[::1] numbers = np.ascontiguousarray(weights)
         cdef const double[:, ::1] rows = np.ascontiguousarray(np.array(columns).T.reshape(-1, 3))
         cdef ScaledArena fresh = ScaledArena.__new__(ScaledArena)
-        fresh.fill(<const uint8_t *>PyBytes_AS_STRING(block), count, <const char *>&numbers[0] if count else NULL)
+        fresh.fill(<const uint8_t *>PyBytes_AS_STRING(block), count, <const uint8_t *>&numbers[0] if count else NULL)
         if count:
             fresh.by_slot = <Spread *>realloc(NULL, count * sizeof(Spread))
             if fresh.by_slot == NULL:

@@ -193,6 +193,28 @@ def test_a_model_of_many_names_keeps_every_one_of_them(case):
     assert len(compiled.weights) >= 500
 
 
+@FLAT
+def test_a_model_larger_than_the_cache_answers_as_the_reference(case):
+    """Beyond some thousand names they are looked up in stages; keys come again, as copies, and are new, by turns."""
+    compiled, reference = twins(case)
+    rng = np.random.default_rng(7)
+    names = [*(f"name {j}" for j in range(7000)), *range(500), *(f"n\u00e4me {j}" for j in range(500)), b"b", "\ud800"]
+    for begin in range(0, len(names), 500):
+        for model in (compiled, reference):
+            model.learn_one(dict.fromkeys(names[begin:begin + 500], 1.0), case.two_y[begin % 1000 == 0])
+    for turn in range(60):
+        if turn % 3 == 0:
+            x = {names[j]: float(rng.normal()) for j in rng.choice(len(names), 100, replace=False).tolist()}
+            x.update({f"new {turn} {j}": value for j, value in enumerate((1.0, 0.0, 2, True, np.float64(3.0)))})
+        elif turn % 3 == 1:
+            x = {(name + "_")[:-1] if isinstance(name, str) else name: value for name, value in x.items()}
+        assert close(compiled.decision_one(x) if hasattr(compiled, "decision_one") else compiled.predict_one(x),
+                     reference.decision_one(x) if hasattr(reference, "decision_one") else reference.predict_one(x))
+        for model in (compiled, reference):
+            model.learn_one(x, case.two_y[turn % 2])
+    agree(compiled, reference)
+
+
 @given(name=st.one_of(any_name.filter(lambda name: type(name) in (str, int, bytes, tuple)), strategies.odd_names))
 def test_a_name_is_stored_by_the_bytes_that_the_state_has_for_it(name):
     model = pa_river.PAClassifier()

@@ -130,6 +130,43 @@ def test_a_newer_format_is_refused_in_words():
         loads(bytes(data))
 
 
+def named(names, weights):
+    """The bytes of a classifier with these names, spelled as they are, and weights; the checksum is right."""
+    store = {"names": state.pack_names(names), "weights": np.array(weights), "intercept": 0.5}
+    params = {"rule": None, "learn_intercept": True, "kernel": None, "budget": None}
+    body = state.pack(("PAClassifier", (params, {"version": 1, "store": store})))
+    return state._HEADER.pack(state._MAGIC, state._VERSION, 0, zlib.crc32(body)) + body
+
+
+@pytest.mark.parametrize("length", [1, 3, 4, 7, 8, 9, 15, 16, 17, 24, 33])
+def test_models_of_every_size_and_length_of_name_come_back(length):
+    for count in range(0, 140, 7):  # bodies of every length modulo what is summed up at a time
+        names = [f"{j:0{length}d}" for j in range(min(count, 10**length))]
+        data = named(names, [float(j) for j in range(len(names))])
+        for model in (loads(data), loads(dumps(loads(data)))):
+            assert model.weights == {name: float(j) for j, name in enumerate(names)}
+            assert dumps(model) == data
+
+
+@pytest.mark.parametrize("other", ["a", "name 99", "a name that is longer than sixteen bytes", "\u00e4", 7])
+def test_a_name_that_is_stored_twice_is_refused(other):
+    dumps(PAClassifier())
+    names = [*(f"name {j}" for j in range(100)), "a", "\u00e4", "a name that is longer than sixteen bytes", 7]
+    assert len(loads(named(names, [1.0] * 104)).weights) == 104
+    with pytest.raises(StateError, match="twice"):
+        loads(named([*names, other], [1.0] * 105))
+
+
+@pytest.mark.parametrize("weight", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("at", [0, 1, 5, 6])
+def test_a_weight_that_is_not_finite_is_found_wherever_it_stands(weight, at):
+    dumps(PAClassifier())
+    weights = [1.7e308, -1.7e308, 5e-324, 0.0, -0.0, 1.0, 2.0]
+    weights[at] = weight
+    with pytest.raises(StateError, match="finite"):
+        loads(named(list("abcdefg"), weights))
+
+
 def test_a_weight_that_is_not_finite_is_refused():
     model = _compiled.on_reference(PAClassifier())
     model._store.weights["a"] = float("nan")
