@@ -27,6 +27,16 @@ def calls(learn: Callable[[], Callable[[Any, Any], Any]], X: Any, y: Any) -> Con
     return prepare
 
 
+def trained(learn: Callable[[], Callable[[Any, Any], Any]], X: Any, y: Any) -> Callable[[], Callable[[Any, Any], Any]]:
+    """Return what prepares the same, once it has seen the table."""
+    def prepare() -> Callable[[Any, Any], Any]:
+        feed = learn()
+        for begin in range(0, X.shape[0], CALL):
+            feed(X[begin:begin + CALL], y[begin:begin + CALL])
+        return feed
+    return prepare
+
+
 def _sklearn() -> Callable[[Any, Any], Any]:
     from sklearn.linear_model import SGDClassifier  # type: ignore[import-untyped]
 
@@ -45,20 +55,11 @@ def learn_many(turns: int) -> list[Row]:
         rows.append(compare(f"learn_many, d={width}, {CALL} rows a call", "ours", {
             "ours": calls(ours, X, y), "sklearn pa1": needs("sklearn", lambda: calls(_sklearn, X, y))}, turns))
     X, y = data.sparse_table(10_000)
-
-    def trained(learn: Callable[[], Callable[[Any, Any], Any]]) -> Callable[[], Callable[[Any, Any], Any]]:
-        def prepare() -> Callable[[Any, Any], Any]:
-            feed = learn()
-            for begin in range(0, X.shape[0], CALL):
-                feed(X[begin:begin + CALL], y[begin:begin + CALL])
-            return feed
-        return prepare
-
     rows.append(compare(f"learn_many, CSR ~100 of 1M, {CALL} rows a call, names new to the model", "ours", {
         "ours": calls(ours, X, y), "sklearn pa1": needs("sklearn", lambda: calls(_sklearn, X, y))}, turns))
     rows.append(compare(f"learn_many, CSR ~100 of 1M, {CALL} rows a call, names known", "ours", {
-        "ours": calls(trained(ours), X, y),
-        "sklearn pa1": needs("sklearn", lambda: calls(trained(_sklearn), X, y))}, turns))
+        "ours": calls(trained(ours, X, y), X, y),
+        "sklearn pa1": needs("sklearn", lambda: calls(trained(_sklearn, X, y), X, y))}, turns))
     return rows
 
 

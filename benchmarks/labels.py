@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 import pa_river
-from benchmarks.batches import CALL, calls
+from benchmarks import data
+from benchmarks.batches import CALL, calls, trained
 from benchmarks.measure import Contestant, Row, compare, needs
 
 #: labels, features, rows: what a turn takes some tenths of a second for
@@ -38,14 +39,24 @@ def _sklearn(labels: int) -> Callable[[], Callable[[Any, Any], Any]]:
 
 def _vw(labels: int, X: Any, y: Any) -> Contestant:
     """Learn examples that were parsed before the clock starts: the best case for it."""
+    return _vw_lines(labels, [[(f"f{j}", value) for j, value in enumerate(row)] for row in X.tolist()], y)
+
+
+def _vw_lines(
+    labels: int, records: list[list[tuple[str, float]]], y: Any, bits: int = 18, passes: int = 1,
+) -> Contestant:
+    """Time the last of so many passes."""
     from vowpalwabbit import pyvw
 
     def prepare() -> Callable[[], int]:
-        workspace = pyvw.Workspace(f"--oaa {labels} --loss_function hinge --sgd --quiet")
+        workspace = pyvw.Workspace(f"--oaa {labels} --loss_function hinge --sgd --quiet -b {bits}")
         examples = [
-            workspace.parse(f"{label + 1} | " + " ".join(f"f{j}:{value:.6g}" for j, value in enumerate(row)))
-            for row, label in zip(X.tolist(), y.tolist())
+            workspace.parse(f"{label + 1} | " + " ".join(f"{name}:{value:.6g}" for name, value in record))
+            for record, label in zip(records, y.tolist())
         ]
+        for _ in range(passes - 1):
+            for example in examples:
+                workspace.learn(example)
 
         def run() -> int:
             for example in examples:
@@ -80,11 +91,59 @@ def multiclass(turns: int) -> list[Row]:
             "sklearn OvA": needs("sklearn", lambda: calls(_sklearn(labels), X, y)),
             "vw oaa": needs("vowpalwabbit", lambda: _vw(labels, X[:500], y[:500])),
         }, turns)
-        peers = [ratio for name, ratio in row.ratios.items() if not name.startswith("ours")]
-        if peers:
-            row.figures["over the better peer"] = min(peers)
+        _over_the_better(row)
         rows.append(row)
     return rows
 
 
-BENCHMARKS = {"multiclass": multiclass}
+def _over_the_better(row: Row) -> None:
+    peers = [ratio for name, ratio in row.ratios.items() if not name.startswith("ours")]
+    if peers:
+        row.figures["over the better peer"] = min(peers)
+
+
+def sparse_labels(labels: int, rows: int) -> tuple[Any, npt.NDArray[np.int64]]:
+    """Return sparse rows, about 100 of 100,000 features each, and the best of random linear scores as their labels."""
+    names = 100_000
+    X, _ = data.sparse_table(rows, names)
+    scores = X @ np.random.default_rng(3).normal(size=(names, labels))
+    return X, np.asarray(scores.argmax(axis=1))
+
+
+def _named(X: Any) -> list[list[tuple[str, float]]]:
+    """The rows of a CSR matrix as VW reads them."""
+    return [[(f"f{j}", value) for j, value in zip(X.indices[begin:end].tolist(), X.data[begin:end].tolist())]
+            for begin, end in zip(X.indptr, X.indptr[1:])]
+
+
+def multiclass_sparse(turns: int) -> list[Row]:
+    """PAMulticlass.learn_many on CSR tables, against scikit-learn's OvA and VW's oaa; with names that all know, too."""
+    rows = []
+    for labels, count in ((10, 5_000), (100, 2_000)):
+        X, y = sparse_labels(labels, count)
+        few = min(count, 1000)
+
+        def ours(labels: int = labels) -> Callable[[Any, Any], Any]:
+            return pa_river.PAMulticlass(labels=list(range(labels))).learn_many
+
+        def vw(known: bool, labels: int = labels, X: Any = X[:few], y: Any = y[:few]) -> Contestant | str:
+            return needs("vowpalwabbit", lambda: _vw_lines(labels, _named(X), y, bits=20, passes=1 + known))
+
+        what = f"multiclass, CSR ~100 of 100,000, k={labels}, {CALL} rows a call"
+        for names, contestants in (
+            ("names new to the model", {
+                "ours": calls(ours, X, y.tolist()),
+                "sklearn OvA": needs("sklearn", lambda: calls(_sklearn(labels), X, y)),
+                "vw oaa": vw(False)}),
+            ("names known", {
+                "ours": calls(trained(ours, X, y.tolist()), X, y.tolist()),
+                "sklearn OvA": needs("sklearn", lambda: calls(trained(_sklearn(labels), X, y), X, y)),
+                "vw oaa": vw(True)}),
+        ):
+            row = compare(f"{what}, {names}", "ours", contestants, turns)
+            _over_the_better(row)
+            rows.append(row)
+    return rows
+
+
+BENCHMARKS = {"multiclass": multiclass, "multiclass_sparse": multiclass_sparse}

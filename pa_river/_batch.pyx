@@ -20,6 +20,8 @@ from pa_river._tables cimport Table, importance, lawful, same_length, signs, siz
 
 import numpy as np
 
+from pa_river.batch import one_each
+
 cdef extern from "_rows.h" nogil:
     double rows_move_dot(double *w, double tau, const double *last, const double *x, Py_ssize_t n, double *square)
     double rows_dot(const double *w, const double *x, Py_ssize_t n, double *square)
@@ -118,7 +120,7 @@ def learn(ArenaStore store, rule, eps, X, y, w):
     plain = table(X)
     if plain is None:
         return -1
-    y, w = sized(y), sized(w)
+    y, w = sized(y), sized(one_each(w, plain.rows))
     same_length(plain, y, w)
     goals, weights = (signs(y) if eps is None else targets(y)), (None if w is None else importance(w))
     if plain.rows:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pa_river import state
 from pa_river.budget import Budget
+from pa_river.confidence import ConfidenceStore
 from pa_river.kernels import Kernel
 from pa_river.rows import RowStore
 from pa_river.spread import ScaledStore
@@ -64,11 +65,29 @@ def restored_scaled(learn_intercept: bool, values: dict[str, Any]) -> ScaledStor
     return store
 
 
+def confidence_store(learn_intercept: bool) -> ConfidenceStore:
+    """Return an empty store of one weight and one variance a name and slot; the compiled one where there is a core."""
+    store: ConfidenceStore = _CONFIDENCE(learn_intercept)
+    return store
+
+
+def restored_confidence(learn_intercept: bool, values: dict[str, Any]) -> ConfidenceStore:
+    """Return a store of one weight and one variance a name and slot with this state; see `restored_store`."""
+    store = confidence_store(learn_intercept)
+    store.set_state(values)
+    return store
+
+
 def restored_store(learn_intercept: bool, values: dict[str, Any]) -> LinearStore:
     """Return a store with this state: how a copy or pickle of a compiled store comes back on any machine."""
     store = linear_store(learn_intercept)
     store.set_state(values)
     return store
+
+
+def inputs(store: Any, X: Any) -> Any:
+    """Return the rows of a plain table as a compiled store of rows takes them; None for another table or store."""
+    return store.lines(X) if NATIVE and type(store) in (_ROWS, _CONFIDENCE) else None
 
 
 def on_reference(model: T) -> T:
@@ -79,7 +98,9 @@ def on_reference(model: T) -> T:
     compiled = model._store  # type: ignore[attr-defined]
     if hasattr(compiled, "interpreted"):
         compiled.interpreted = True
-    for core, plain in ((_STORE, LinearStore), (_ROWS, RowStore), (_SCALED, ScaledStore)):
+    for core, plain in (
+        (_STORE, LinearStore), (_ROWS, RowStore), (_SCALED, ScaledStore), (_CONFIDENCE, ConfidenceStore),
+    ):
         if type(compiled) is core and core is not plain:
             store = plain(bool(compiled._extra))
             store.set_state(compiled.get_state())
@@ -90,6 +111,7 @@ def on_reference(model: T) -> T:
 _STORE: Any = LinearStore
 _ROWS: Any = RowStore
 _SCALED: Any = ScaledStore
+_CONFIDENCE: Any = ConfidenceStore
 NATIVE = False
 
 #: The compiled loops over sentences, `_tagger` and `_coder`; None where they are not built or not wanted.
@@ -108,12 +130,20 @@ if TYPE_CHECKING:
 
     class Scaled:
         """The same, for features that are scaled as they come."""
+
+    class ConfidentMargin:
+        """The same, for weights that have variances."""
+
+    class ConfidentPair:
+        """The same, for prototypes whose weights have variances."""
 else:
     try:
         if _WANTED == "0":
             raise ImportError("the reference is wanted")
         from pa_river import _codec, _coder, _tagger
         from pa_river._arena import ArenaStore as _STORE
+        from pa_river._confidence import ConfidenceArena as _CONFIDENCE
+        from pa_river._confident import ConfidentMargin, ConfidentPair
         from pa_river._native import Margin, Tube
         from pa_river._pair import Pair
         from pa_river._rowarena import RowArena as _ROWS
@@ -130,3 +160,5 @@ else:
         Tube = type("Tube", (), {})
         Pair = type("Pair", (), {})
         Scaled = type("Scaled", (), {})
+        ConfidentMargin = type("ConfidentMargin", (), {})
+        ConfidentPair = type("ConfidentPair", (), {})

@@ -72,6 +72,7 @@ cdef class Names:
     cdef int find_far(self) noexcept
     cdef uint64_t stamp(self) noexcept
     cdef double length_of_seen(self) noexcept
+    cdef int32_t seat(self, Py_ssize_t i, object name) except -2
     cdef size_t reserve_seen(self, bint zeros) except? 1
     cdef int insert_seen(self, Py_ssize_t i, double weight) noexcept
     cdef object name_seen(self, Py_ssize_t i)
@@ -80,3 +81,5 @@ cdef class Names:
     cdef int fill(self, const uint8_t *block, uint32_t count, const uint8_t *weights) except -1
     cdef int fill_spelled(self, const uint8_t *block, uint32_t count, const uint8_t *weights, size_t left) except -1
     cdef int copy_names(self, Names source) except -1
+
+cdef int open_hand(Py_ssize_t count) except -1

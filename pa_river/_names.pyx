@@ -107,6 +107,16 @@ cdef int make_room(Py_ssize_t count) except -1:
     return 0
 
 
+cdef int open_hand(Py_ssize_t count) except -1:
+    """Begin a record of at most `count` features that no scan brings: slots are then good for it alone."""
+    global texts_in_hand
+    if count > hand.room:
+        make_room(count)
+    hand.owner, hand.known, hand.count, texts_in_hand = 0, 0, 0, None
+    hand.stamp += 1
+    return 0
+
+
 cdef inline const uint8_t *text_of(PyObject *key, Py_ssize_t *length) noexcept:
     """The bytes under which a str or int is stored, as `_pack.name_bytes` has them; NULL for another name."""
     cdef int overflow = 0
@@ -302,6 +312,19 @@ cdef class Names:
                     f.slot = arena_find(arena, text, length, f.hash)
         return 1
 
+    cdef int32_t seat(self, Py_ssize_t i, object name) except -2:
+        """Put a str or int in the i-th place of the hand and return its slot, -1 where the model has no such name."""
+        cdef Py_ssize_t length = 0
+        cdef Seen *f = &hand.seen[i]
+        cdef const uint8_t *text = text_of(<PyObject *>name, &length)
+        if text == NULL:
+            raise ValueError(f"the feature name {name!r} has no bytes of its own")
+        incref(<PyObject *>name)
+        xdecref(f.key)
+        f.key, f.hash = <PyObject *>name, arena_hash(text, length, SEED)
+        f.slot = arena_find(&self.arena, text, length, f.hash)
+        return f.slot
+
     cdef uint64_t stamp(self) noexcept:
         """The number of the last scan: while it stays, the record in hand is the same."""
         return hand.stamp
@@ -349,7 +372,9 @@ cdef class Names:
         return hand.seen[i].slot
 
     cdef object name_seen(self, Py_ssize_t i):
-        return <object>hand.seen[i].key if texts_in_hand is None else _pack.name_of(texts_in_hand[i])
+        if texts_in_hand is not None:
+            return _pack.name_of(texts_in_hand[i])
+        return <object>hand.seen[i].key if hand.seen[i].key != NULL else self.name(hand.seen[i].slot)
 
     cdef object name(self, uint32_t slot):
         cdef const char *text = <const char *>self.arena.blob + self.arena.entries[slot].begin

@@ -8,14 +8,17 @@ from pa_river._arena cimport ArenaStore
 cdef class Core:
     cdef object store
     cdef public int64_t _version
-    cdef object chosen  # the rule, checked
     cdef bint is_native  # whether the store is one that the methods work on
 
     cdef void take(self) noexcept
     cdef object answer(self, object x, object y, object w, bint ask)
 
 
-cdef class ScoreCore(Core):
+cdef class Ruled(Core):
+    cdef object chosen  # the rule, checked
+
+
+cdef class ScoreCore(Ruled):
     cdef ArenaStore arena  # the store, if it is one
 
     cdef int move(self, ArenaStore store, object x, double loss, double sign, double weight) except -1

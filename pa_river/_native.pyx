@@ -61,7 +61,7 @@ cdef double length_by(object rule, double loss, double norm, double weight) exce
 cdef class Core:
     """The hot half of a learner: it stands before the Python classes among its bases.
 
-    `_store`, `_version` and `rule` live in the object itself, where C reaches them without a look-up. As long as the
+    `_store`, `_version` and a `rule` live in the object itself, where C reaches them without a look-up. As long as the
     store is a compiled one, the methods of the classes below do the work; else they hand the call on to the Python ones.
     """
 
@@ -94,16 +94,8 @@ cdef class Core:
             return self.answer(x, y, w, True)
         return super().step(x, y, w)
 
-    @property
-    def rule(self):
-        return self.chosen
-
-    @rule.setter
-    def rule(self, rule):
-        self.chosen = steps.require(type(self).__name__, rule)
-
     def __getstate__(self):
-        return {**self.__dict__, "_store": self.store, "_version": self._version, "rule": self.chosen}
+        return {**self.__dict__, "_store": self.store, "_version": self._version}
 
     def __setstate__(self, state):
         rest = dict(state)
@@ -120,7 +112,22 @@ cdef class Core:
         return twin
 
 
-cdef class ScoreCore(Core):
+cdef class Ruled(Core):
+    """The hot half of a learner that moves by a step rule."""
+
+    @property
+    def rule(self):
+        return self.chosen
+
+    @rule.setter
+    def rule(self, rule):
+        self.chosen = steps.require(type(self).__name__, rule)
+
+    def __getstate__(self):
+        return {**Core.__getstate__(self), "rule": self.chosen}
+
+
+cdef class ScoreCore(Ruled):
     """The hot half of `learner.ScoreLearner`."""
 
     cdef void take(self) noexcept:

@@ -9,8 +9,9 @@ a `RowArena`. Another store (kernels, the reference) sends a call on to the Pyth
 from libc.math cimport sqrt
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from pa_river._native cimport Core, length_by, weight_of
-from pa_river._rowarena cimport RowArena
+from pa_river._linewise cimport learn_lines, predict_lines
+from pa_river._native cimport Ruled, length_by, weight_of
+from pa_river._rowarena cimport RowArena, best_of
 
 import sys
 
@@ -22,16 +23,7 @@ cdef double[2] SIGNS
 SIGNS[0], SIGNS[1] = 1.0, -1.0
 
 
-cdef inline Py_ssize_t best_of(const double *scores, Py_ssize_t count, Py_ssize_t without) noexcept:
-    """The slot with the highest score, the first among equals; the slot `without` does not count."""
-    cdef Py_ssize_t slot, best = -1
-    for slot in range(count):
-        if slot != without and (best < 0 or scores[slot] > scores[best]):
-            best = slot
-    return best
-
-
-cdef class Pair(Core):
+cdef class Pair(Ruled):
     """The hot half of a label learner for which two prototypes move."""
 
     cdef RowArena arena  # the store, if it is one
@@ -105,3 +97,11 @@ cdef class Pair(Core):
             return super().predict_many(X)
         known = self._known
         return like(X, [known[slot] for slot in best] if known else [None] * len(best))
+
+    def _learn_rows(self, X, y, w, predicted):
+        if self.arena is None or not learn_lines(self, self.arena, X, y, w, predicted):
+            super()._learn_rows(X, y, w, predicted)
+
+    def _predict_rows(self, X):
+        found = None if self.arena is None else predict_lines(self, self.arena, X)
+        return super()._predict_rows(X) if found is None else found

@@ -22,6 +22,7 @@ from pa_river._tables cimport Table, importance, lawful, same_length, sized, tab
 import numpy as np
 
 from pa_river import labels
+from pa_river.batch import listed, one_each
 
 cdef extern from "_rows.h" nogil:
     double rows_dot_in_order(const double *w, const double *x, Py_ssize_t n, double *square)
@@ -261,7 +262,7 @@ def learn(RowArena store, rule, list known, dict slots, X, y, w):
     plain = table(X)
     if plain is None or plain.csr is not None:
         return -1
-    y, w = list(y), sized(w)
+    y, w = listed(y), sized(one_each(w, plain.rows))
     same_length(plain, y, w)
     weights = None if w is None else importance(w)
     own, counts = np.empty(plain.rows, np.int32), np.empty(plain.rows, np.int32)

@@ -7,12 +7,15 @@ stands in `_loops.py` and `rows.py`; here are its loops, in the same order. A ro
 of the pool; what it leaves behind is at most as much as what is in use.
 """
 
+cimport cython
+from libc.math cimport NAN
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from pa_river._blocks cimport names_in
 from pa_river._laws cimport LARGEST_NORM, LEAST_NORM
+from pa_river._lines cimport ColumnSlots, Line, Lines, lines_of
 from pa_river._names cimport (
     SEED, Names, arena_bytes, arena_find, arena_hash, arena_insert, arena_reserve, arena_truncate, hand,
 )
@@ -25,12 +28,32 @@ cdef extern from "Python.h":
     const char *PyBytes_AS_STRING(object)
     Py_ssize_t PyBytes_GET_SIZE(object)
 
+cdef extern from *:
+    """
+    #if defined(__GNUC__)
+    /* Ask for a row that is wanted soon: rows of a large model lie anywhere in memory. */
+    static inline void fetch_row(const double *row, size_t n) {
+        const char *at = (const char *)row, *end = (const char *)(row + (n < 64 ? n : 64));
+        for (; at < end; at += 64) __builtin_prefetch(at);
+    }
+    #else
+    #define fetch_row(row, n)
+    #endif
+    """
+    void fetch_row(const double *row, size_t n) nogil
+
 cdef extern from "_rows.h" nogil:
     void rows_add(double *totals, double value, const double *row, Py_ssize_t n)
 
 # The scores of the record in hand, one a label.
 cdef double *totals = NULL
 cdef Py_ssize_t totals_room = 0
+
+
+# How many names ahead of the one in work their rows are asked for.
+cdef Py_ssize_t AHEAD = 4
+# Up to so many bytes, notes are cheaper than a copy of a small model.
+cdef size_t LEAST_NOTES = 1 << 20
 
 
 cdef class RowArena(Names):
@@ -43,6 +66,12 @@ cdef class RowArena(Names):
         free(self.rows)
         free(self.pool)
         free(self.intercepts)
+
+    cdef int measure(self, object x) except -1:
+        """Take x in hand, a record or a row of a batch; see `Names.measure`."""
+        if type(x) is Line and (<Line>x).table.identity == self.identity:
+            return (<Line>x).table.take((<Line>x).row)
+        return Names.measure(self, x)
 
     cdef double *score_seen(self, Py_ssize_t count) except NULL:
         """The scores of the record in hand for the first `count` slots, with room for one more; ValueError if not finite."""
@@ -59,6 +88,9 @@ cdef class RowArena(Names):
         memset(totals, 0, (count + 1) * sizeof(double))
         self.labels = max(self.labels, <uint32_t>count)
         for i in range(hand.count):
+            if i + AHEAD < hand.count and hand.seen[i + AHEAD].slot >= 0:
+                row = &self.rows[hand.seen[i + AHEAD].slot]
+                fetch_row(self.pool + row.begin, min(<Py_ssize_t>row.length, count))
             if hand.seen[i].slot >= 0:
                 row = &self.rows[hand.seen[i].slot]
                 rows_add(totals, hand.seen[i].value, self.pool + row.begin, min(<Py_ssize_t>row.length, count))
@@ -69,12 +101,6 @@ cdef class RowArena(Names):
         if spread != 0.0:
             raise ValueError("the score would not be finite; nothing was learned")
         return totals
-
-    cdef inline double at(self, int32_t name, int32_t slot) noexcept:
-        """The weight of a name (-1: one that is not there) in a slot."""
-        if name < 0 or <uint32_t>slot >= self.rows[name].length:
-            return 0.0
-        return self.pool[self.rows[name].begin + slot]
 
     cdef size_t wanted(self, int32_t name, uint32_t length) noexcept:
         """How many numbers of the pool it takes until a row (-1: a new one) is that long."""
@@ -123,12 +149,6 @@ cdef class RowArena(Names):
             row.length = length
         return 0
 
-    cdef int put(self, int32_t name, int32_t slot, double weight) noexcept:
-        if <uint32_t>slot >= self.rows[name].length:
-            self.lengthen(name, slot + 1)
-        self.pool[self.rows[name].begin + slot] = weight
-        return 0
-
     cdef int put_intercept(self, int32_t slot, double weight) noexcept:
         while self.intercept_count <= <uint32_t>slot:
             self.intercepts[self.intercept_count] = 0.0
@@ -151,7 +171,6 @@ cdef class RowArena(Names):
         a weight would not be finite."""
         cdef Py_ssize_t i, t
         cdef int32_t name, highest = 0
-        cdef size_t names = 0, numbers = 0
         cdef double value, move, tau
         cdef bint ordinary = LEAST_NORM <= norm <= LARGEST_NORM
         for t in range(terms):
@@ -159,7 +178,7 @@ cdef class RowArena(Names):
             move, tau = signs[t] * length, signs[t] * length / norm
             for i in range(hand.count):
                 value = hand.seen[i].value
-                value = self.at(hand.seen[i].slot, slots[t]) + (tau * value if ordinary else move * (value / norm))
+                value = number_at(self, hand.seen[i].slot, slots[t]) + (tau * value if ordinary else move * (value / norm))
                 if value - value != 0.0:
                     name_of = self.name_seen(i)
                     raise ValueError(f"the weight of feature {name_of!r} would not be finite; nothing was learned")
@@ -167,31 +186,46 @@ cdef class RowArena(Names):
                 value = (self.intercepts[slots[t]] if <uint32_t>slots[t] < self.intercept_count else 0.0) + tau
                 if value - value != 0.0:
                     raise ValueError("the intercept would not be finite; nothing was learned")
+        if self.journal != NULL:
+            for t in range(terms):
+                self.note(slots[t])
+        self.make_way(highest + 1)
+        for t in range(terms):
+            move, tau = signs[t] * length, signs[t] * length / norm
+            for i in range(hand.count):
+                value, name = hand.seen[i].value, hand.seen[i].slot
+                if value != 0.0:
+                    value = tau * value if ordinary else move * (value / norm)
+                    put_number(self, name, slots[t], number_at(self, name, slots[t]) + value)
+            if self._extra:
+                value = self.intercepts[slots[t]] if <uint32_t>slots[t] < self.intercept_count else 0.0
+                self.put_intercept(slots[t], value + tau)
+        return 0
+
+    cdef int make_way(self, uint32_t length) except -1:
+        """Give each name in hand that moves a row with room for `length` numbers, and as many intercepts room: nothing can
+        fail afterwards. A value of 0 brings no name."""
+        cdef Py_ssize_t i
+        cdef int32_t name
+        cdef size_t names = 0, numbers = 0
         self.reserve_seen(False)
         for i in range(hand.count):
             if hand.seen[i].value != 0.0:
                 names += hand.seen[i].slot < 0
-                numbers += self.wanted(hand.seen[i].slot, highest + 1)
+                numbers += self.wanted(hand.seen[i].slot, length)
         if names or numbers:
             self.reserve_rows(names, numbers)
-        self.reserve_intercepts(highest + 1)
+        self.reserve_intercepts(length)
         for i in range(hand.count):
-            value, name = hand.seen[i].value, hand.seen[i].slot
-            if value == 0.0:
+            name = hand.seen[i].slot
+            if hand.seen[i].value == 0.0:
                 continue
             if name < 0:
                 name = self.insert_seen(i, 0.0)
                 self.rows[name].begin, self.rows[name].length = self.used, 0
-                self.rows[name].room = max(<uint32_t>highest + 1, self.labels)
+                self.rows[name].room = max(length, self.labels)
                 self.used += self.rows[name].room
-            self.widen(name, highest + 1)  # for all terms at once
-            for t in range(terms):
-                move, tau = signs[t] * length, signs[t] * length / norm
-                self.put(name, slots[t], self.at(name, slots[t]) + (tau * value if ordinary else move * (value / norm)))
-        if self._extra:
-            for t in range(terms):
-                value = self.intercepts[slots[t]] if <uint32_t>slots[t] < self.intercept_count else 0.0
-                self.put_intercept(slots[t], value + signs[t] * length / norm)
+            self.widen(name, length)
         return 0
 
     # What a batch asks for; see `_pairs.pyx`.
@@ -255,30 +289,26 @@ cdef class RowArena(Names):
             raise
 
     def mark(self, phis):
-        """Return a function that restores what moves along `phis` may change: the undo of a batch."""
-        cdef Py_ssize_t i
-        cdef Row *row
-        cdef uint32_t count = self.arena.count
-        before = {}
-        for phi in phis:
-            self.measure(phi)
-            for i in range(hand.count):
-                if hand.seen[i].slot >= 0 and hand.seen[i].slot not in before:
-                    row = &self.rows[hand.seen[i].slot]
-                    before[hand.seen[i].slot] = (<char *>(self.pool + row.begin))[:row.length * sizeof(double)]
-        intercepts = (<char *>self.intercepts)[:self.intercept_count * sizeof(double)] if self.intercept_count else b""
-        return lambda: self.restore(before, intercepts, count)
+        """Return a function that restores what moves from now on may change, for as long as somebody holds it: the undo
+        of a batch. It listens to the moves, so it need not know `phis`."""
+        return Undo(self)
 
-    def restore(self, before, intercepts, count):
-        cdef bytes weights
-        cdef Row *row
-        for name, weights in before.items():
-            row = &self.rows[<uint32_t>name]
-            row.length = <uint32_t>(len(weights) // sizeof(double))
-            memcpy(self.pool + row.begin, PyBytes_AS_STRING(weights), len(weights))
-        self.intercept_count = <uint32_t>(len(intercepts) // sizeof(double))
-        memcpy(self.intercepts, PyBytes_AS_STRING(intercepts), len(intercepts))
-        self.truncate(count)
+    cdef int note(self, int32_t cell) except -1:
+        """Let who listens note a place in the rows of the record in hand, before it moves."""
+        cdef void *listener = self.journal
+        while listener != NULL:
+            (<Undo>listener).note(cell)
+            listener = (<Undo>listener).outer
+        return 0
+
+    def lines(self, X):
+        """Return the rows of a plain table as this store takes them, or None."""
+        return self.lines_of(X)
+
+    cdef Lines lines_of(self, object X):
+        if self.columns is None:
+            self.columns = ColumnSlots.__new__(ColumnSlots)
+        return lines_of(self, self.columns, X)
 
     cdef int truncate(self, uint32_t count) except -1:
         """Keep the first `count` names only: those that a refused batch brought stand last."""
@@ -290,7 +320,7 @@ cdef class RowArena(Names):
     def weights(self, int32_t slot):
         """Return the weights of a slot that are not 0, a fresh dict, without the intercept."""
         cdef uint32_t name
-        return {self.name(name): self.at(name, slot) for name in range(self.arena.count) if self.at(name, slot)}
+        return {self.name(name): number_at(self, name, slot) for name in range(self.arena.count) if number_at(self, name, slot)}
 
     def intercept(self, uint32_t slot):
         """Return the weight of the constant feature in a slot; 0.0 if there is none."""
@@ -356,7 +386,7 @@ cdef class RowArena(Names):
         self.renew()
 
     def __deepcopy__(self, memo):
-        twin = RowArena(bool(self._extra))
+        twin = type(self)(bool(self._extra))
         twin.set_state(self.get_state())
         return twin
 
@@ -366,4 +396,129 @@ cdef class RowArena(Names):
 
     def __sizeof__(self):
         return (object.__sizeof__(self) + arena_bytes(&self.arena) + self.rows_room * sizeof(Row)
-                + (self.size + self.intercept_room) * sizeof(double))
+                + (self.size + self.intercept_room) * sizeof(double)
+                + (0 if self.columns is None else self.columns.__sizeof__()))
+
+
+
+# A number of a row as it was before it moved; NaN: there was none, and `at` is how long the row was.
+ctypedef struct Note:
+    uint32_t name, at
+    double number
+
+
+# The notes of the last batch: fresh pages would cost more than all the rest. Larger ones are given back.
+cdef Note *spare = NULL
+cdef size_t spare_room = 0
+cdef size_t LARGE_NOTES = 1 << 22
+
+
+@cython.no_gc  # it holds nothing that could hold it, and needs its store to the end
+cdef class Undo:
+    """What moves changed, noted before each; called, it takes them back and forgets the names that are new.
+
+    Where the notes would outgrow the model, a copy of its rows takes the place of any more.
+    """
+
+    cdef RowArena store
+    cdef void *outer  # who listened before and still does, a borrowed reference
+    cdef Note *notes
+    cdef size_t noted, room
+    cdef Row *rows  # the copy of `count` rows and `used` numbers
+    cdef double *pool
+    cdef size_t used
+    cdef uint32_t count
+    cdef bytes intercepts
+
+    def __cinit__(self, RowArena store):
+        global spare, spare_room
+        self.store, self.count = store, store.arena.count
+        self.notes, self.room, spare, spare_room = spare, spare_room, NULL, 0
+        self.intercepts = (<char *>store.intercepts)[:store.intercept_count * sizeof(double)] \
+            if store.intercept_count else b""
+        self.outer, store.journal = store.journal, <void *>self
+
+    def __dealloc__(self):
+        global spare, spare_room
+        self.leave()
+        if spare == NULL and self.room <= LARGE_NOTES:
+            spare, spare_room = self.notes, self.room
+        else:
+            free(self.notes)
+        free(self.rows)
+        free(self.pool)
+
+    cdef void leave(self) noexcept:
+        """Listen no more."""
+        cdef void *listener = self.store.journal
+        if listener == <void *>self:
+            self.store.journal = self.outer
+        while listener != NULL:
+            if (<Undo>listener).outer == <void *>self:
+                (<Undo>listener).outer = self.outer
+                break
+            listener = (<Undo>listener).outer
+
+    cdef int note(self, int32_t at) except -1:
+        cdef Py_ssize_t i
+        cdef int32_t name
+        cdef Row *row
+        cdef Note *note
+        cdef void *more
+        if self.rows != NULL:
+            return 0
+        if self.noted + hand.count > self.room:
+            if self.noted * sizeof(Note) > LEAST_NOTES + self.store.used * sizeof(double):
+                return self.copy()
+            more = realloc(self.notes, 2 * (self.noted + hand.count) * sizeof(Note))
+            if more == NULL:
+                raise MemoryError()
+            self.notes, self.room = <Note *>more, 2 * (self.noted + hand.count)
+        for i in range(hand.count):
+            name = hand.seen[i].slot
+            if name < 0 or <uint32_t>name >= self.count or hand.seen[i].value == 0.0:
+                continue
+            row, note = &self.store.rows[name], &self.notes[self.noted]
+            note.name = <uint32_t>name
+            if <uint32_t>at < row.length:
+                note.at, note.number = at, self.store.pool[row.begin + at]
+            else:
+                note.at, note.number = row.length, NAN
+            self.noted += 1
+        return 0
+
+    cdef int copy(self) except -1:
+        cdef RowArena store = self.store
+        self.rows = <Row *>malloc((self.count + 1) * sizeof(Row))
+        self.pool = <double *>malloc((store.used + 1) * sizeof(double))
+        if self.rows == NULL or self.pool == NULL:
+            raise MemoryError()
+        memcpy(self.rows, store.rows, self.count * sizeof(Row))
+        memcpy(self.pool, store.pool, store.used * sizeof(double))
+        self.used = store.used
+        return 0
+
+    def __call__(self):
+        cdef RowArena store = self.store
+        cdef Note *note
+        cdef Row *row
+        self.leave()
+        if store.arena.count < self.count or store.size < self.used:
+            raise RuntimeError("the model was replaced while it learned a batch")
+        if self.rows != NULL:
+            memcpy(store.rows, self.rows, self.count * sizeof(Row))
+            memcpy(store.pool, self.pool, self.used * sizeof(double))
+        while self.noted:
+            self.noted -= 1
+            note = &self.notes[self.noted]
+            row = &store.rows[note.name]
+            if note.at <= row.length:
+                if note.number != note.number:
+                    row.length = note.at
+                elif note.at < row.length:
+                    store.pool[row.begin + note.at] = note.number
+        store.reserve_intercepts(<uint32_t>(len(self.intercepts) // sizeof(double)))
+        store.intercept_count = <uint32_t>(len(self.intercepts) // sizeof(double))
+        if store.intercept_count:
+            memcpy(store.intercepts, PyBytes_AS_STRING(self.intercepts), len(self.intercepts))
+        store.truncate(self.count)

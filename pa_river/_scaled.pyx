@@ -14,7 +14,7 @@ from libc.string cimport memcpy
 from pa_river._blocks cimport names_in
 from pa_river._laws cimport LARGEST_NORM, LARGEST_SQUARE, LEAST_NORM, LEAST_SQUARE
 from pa_river._names cimport SEED, Names, arena_bytes, arena_truncate, hand
-from pa_river._native cimport Core, length_by, weight_of
+from pa_river._native cimport Ruled, length_by, weight_of
 
 import numpy as np
 
@@ -236,7 +236,7 @@ cdef class ScaledArena(Names):
         return object.__sizeof__(self) + arena_bytes(&self.arena) + self.room * sizeof(Spread)
 
 
-cdef class Scaled(Core):
+cdef class Scaled(Ruled):
     """The hot half of `scaled.ScaledPA`."""
 
     cdef ScaledArena arena  # the store, if it is one

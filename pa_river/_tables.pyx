@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 
-from pa_river import _validate, features, labels, steps
+from pa_river import _validate, batch, features, labels, steps
 
 RULES = (steps.PA, steps.PA1, steps.PA2)
 
@@ -90,7 +90,7 @@ cdef bint lawful(object rule, Law *law):
 
 cdef object sized(object values):
     """Return labels or weights as they are, but what can be read only once as a list."""
-    return values if values is None or hasattr(values, "__len__") else list(values)
+    return values if values is None or hasattr(values, "__len__") else batch.listed(values)
 
 
 cdef int same_length(Table plain, object y, object w) except -1:

@@ -11,7 +11,7 @@ from pa_river._coder cimport Coder
 
 import numpy as np
 
-from pa_river import labels
+from pa_river import batch, labels
 from pa_river._validate import example_weight
 
 cdef extern from "Python.h":
@@ -207,8 +207,9 @@ def learn_many(model, sentences, y, w):
     cdef Loops loops = Loops(model._store)
     cdef Table table = Table(sentences, loops)
     cdef Gold gold = Gold(model._tags)
-    cdef list tags = list(y), weights = None if w is None else list(w)
     cdef Py_ssize_t n = len(sentences), row = 0, at = 0
+    w = batch.one_each(w, n)
+    cdef list tags = batch.listed(y), weights = None if w is None else batch.listed(w)
     cdef double[::1] weight = np.ones(n)
     cdef int64_t[::1] known = np.zeros(n, np.int64)
     if not n == len(tags) == (n if weights is None else len(weights)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from typing import NamedTuple
 
@@ -32,9 +33,10 @@ class MulticlassPerceptron(prototypes.SingleLabelLearner, base.Classifier):
     Notes
     -----
     x: feature name -> finite number, absent means 0. y: any hashable but None and NaN. An equal score is a mistake.
-    There is no step size, so a weight other than 0 is ignored. Until a second label comes, a nameless prototype is the
-    first one's rival; the second label takes it over. Raises `ValueError` naming a feature that is not finite, before
-    any weight moves. O(len(x) * labels) time; one float a name and label.
+    There is no step size, so a weight other than 0 is ignored, and features of 1e-200 move weights that score 0. Until
+    a second label comes, a nameless prototype is the first one's rival; the second label takes it over. Raises
+    `ValueError` naming a feature that is not finite, before any weight moves. O(len(x) * labels) time; one float a name
+    and label.
     Source: Crammer and Singer, Ultraconservative Online Algorithms for Multiclass Problems, JMLR 3, 2003; the baseline
     of Crammer et al., JMLR 7, 2006, section 10.
 
@@ -186,4 +188,6 @@ def solve(losses: list[float], norm: float, C: float) -> Move:
 
 def _shares(parts: list[float]) -> list[float]:
     whole = sum(parts)
+    if not 0.0 < whole < math.inf:
+        raise ValueError("the losses would not be finite; nothing was learned")
     return [part / whole for part in parts]

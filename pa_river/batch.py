@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -72,8 +73,8 @@ def examples(
 ) -> list[tuple[Any, Any, float]]:
     """Return the checked rows of a batch with their labels and weights; `ValueError` before anything is learned."""
     phis = list(inputs)
-    labels = list(y)
-    weights = [1.0] * len(phis) if w is None else list(w)
+    labels, w = listed(y), one_each(w, len(phis))
+    weights = [1.0] * len(phis) if w is None else listed(w)
     if not len(phis) == len(labels) == len(weights):
         raise ValueError(f"X has {len(phis)} rows, y has {len(labels)}, w has {len(weights)}")
     checked = []
@@ -85,13 +86,32 @@ def examples(
     return checked
 
 
-def like(X: Any, values: list[Any]) -> Any:
-    """Return `values` as X came: a pandas Series with its index for a frame, else a numpy array."""
-    frame, kinds = pandas_frame(X), {type(value) for value in values}
+def one_each(w: Any, count: int) -> Any:
+    """Return the weights of so many rows as they came, None for 1 each; one number stands for that many."""
+    if isinstance(w, (numbers.Number, np.generic)) or (isinstance(w, np.ndarray) and w.ndim == 0):
+        return [_validate.example_weight(w[()] if isinstance(w, np.ndarray) else w)] * count
+    return w
+
+
+def listed(values: Any) -> list[Any]:
+    """Return labels or weights as a list; `ValueError` if they are not many."""
+    try:
+        return list(values)
+    except TypeError:
+        raise ValueError(f"a label or weight a row was expected, got {short(values)}") from None
+
+
+def like(X: Any, values: list[Any], kind: type = object) -> Any:
+    """Return `values` as X came: a pandas Series with its index for a frame, else a numpy array.
+
+    `kind`: the type that all have, where a learner knows it: so no values are of the type of any.
+    """
+    frame, kinds = pandas_frame(X), {type(value) for value in values} or {kind}
     if frame is not None:  # pandas would make NaN of the None among labels
-        return sys.modules["pandas"].Series(values, index=frame.index, dtype=None if len(kinds) == 1 else object)
+        dtype = kind if not values else None if len(kinds) == 1 else object
+        return sys.modules["pandas"].Series(values, index=frame.index, dtype=dtype)
     if kinds in ({bool}, {float}):  # numpy would make one type, text even, of a mixture
-        return np.array(values)
+        return np.array(values, dtype=kinds.pop())
     result = np.empty(len(values), dtype=object)
     result[:] = values
     return result

@@ -16,6 +16,8 @@ from pa_river.terms import Features, Term, Violation
 class BinaryLearner(Learner[float]):
     """A learner of two classes by the sign of one score."""
 
+    _answer = bool
+
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[bool, float]:
         """Return the logistic of the raw score for both labels.
 

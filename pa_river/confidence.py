@@ -33,6 +33,14 @@ class ConfidenceStore(RowStore):
         """Return the variances of a slot that are not 1, a fresh dict, without the intercept's."""
         return {name: row[slot] for name, row in self._variances.items() if slot < len(row) and row[slot] != 1.0}
 
+    def pairs(self, slot: int) -> dict[Name | None, tuple[float, float]]:
+        """Return name -> (weight, variance) of all that a slot holds, a fresh dict; None names the intercept."""
+        found: dict[Name | None, tuple[float, float]] = {
+            name: (row[slot], self._variances[name][slot]) for name, row in self._rows.items() if slot < len(row)}
+        if slot < len(self._intercepts):
+            found[None] = self._intercepts[slot], self._intercept_variances[slot]
+        return found
+
     def deviation(self, phi: Features, slots: Sequence[int]) -> float:
         """Return sqrt(sum over the slots of phi' S phi): how unsure the scores are, and the length of a direction."""
         return math.hypot(*[self._deviation(phi, slot) for slot in slots])
@@ -71,16 +79,15 @@ class ConfidenceStore(RowStore):
         times mean is the sum of theirs. What a part lacks counts as new: mean 0, variance 1.
         """
         for target in range(1 + max((slot for _, _, slots in parts for slot in slots), default=-1)):
-            found = [(share, store, slots.index(target)) for share, store, slots in parts if target in slots]
-            names: dict[Name | None, None] = dict.fromkeys(
-                name for _, store, slot in found for name, row in store._rows.items() if slot < len(row))
+            found = [(share, store.pairs(slots.index(target))) for share, store, slots in parts if target in slots]
+            names = dict.fromkeys(name for _, pairs in found for name in pairs if name is not None)
             for name in [*names, *([None] if self._extra else [])]:
-                precision, pull = 1.0 - math.fsum(share for share, _, _ in found), 0.0
-                for share, store, slot in found:
-                    weights, variances = store._row(name)
-                    part = share / _at(variances, slot, 1.0)
+                precision, pull = 1.0 - math.fsum(share for share, _ in found), 0.0
+                for share, pairs in found:
+                    weight, variance = pairs.get(name, (0.0, 1.0))
+                    part = share / variance
                     precision += part
-                    pull += part * _at(weights, slot, 0.0)
+                    pull += part * weight
                 variance = max(1.0 / precision, _LEAST_VARIANCE)
                 weights, variances = self._row(name, create=True)
                 _put(weights, target, _loops.finite(pull / precision), 0.0)

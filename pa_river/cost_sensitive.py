@@ -81,7 +81,6 @@ class PACostSensitive(prototypes.PALabelLearner, prototypes.SingleLabelLearner, 
         kernel: Kernel | None = None, budget: Budget | None = None, update: str = "prediction",
     ):
         owner = type(self).__name__
-        self.cost = cost
         self.update = _validate.require_choice(owner, "update", update, UPDATES)
         self._costs = Costs(owner, cost)
         super().__init__(
@@ -91,6 +90,12 @@ class PACostSensitive(prototypes.PALabelLearner, prototypes.SingleLabelLearner, 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"cost": zero_one}
+
+    @property
+    def cost(self) -> Cost:
+        """The costs as they were given: a callable, or a fresh copy of the mapping, which nothing changes any more."""
+        given: Cost = self._costs.given
+        return given
 
     def cost_one(self, y: Any, r: Any) -> float:
         """Return what it costs to predict r where y is right; `ValueError` if the pair is missing or no cost."""
@@ -113,9 +118,14 @@ class Costs:
     def __init__(self, owner: str, cost: Any):
         self._owner = owner
         self._table = None if callable(cost) else _table(owner, cost)
-        self._cost = cost
+        self._cost: Any = cost if callable(cost) else _copied(cost)
         #: the labels of a mapping, in its order
         self.declared = tuple(self._table or ())
+
+    @property
+    def given(self) -> Any:
+        """A callable as it came, or a fresh copy of the mapping: what is learned by cannot be changed from outside."""
+        return self._cost if callable(self._cost) else _copied(self._cost)
 
     def require(self, y: Hashable) -> None:
         """`ValueError` if the costs are a mapping in which y is never right."""
@@ -143,6 +153,10 @@ def worst(
     losses[own] = 0.0  # its own constraint is met
     picked = prototypes.best(losses)
     return picked, losses[picked]
+
+
+def _copied(cost: Mapping[Any, Mapping[Any, Any]]) -> dict[Any, dict[Any, Any]]:
+    return {y: dict(row) for y, row in cost.items()}
 
 
 def _table(owner: str, cost: Any) -> dict[Hashable, dict[Hashable, float]]:

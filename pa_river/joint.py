@@ -79,11 +79,11 @@ class PAJoint(PALearner[dict[Hashable, float]], base.Estimator):
             if not candidates:
                 raise ValueError(f"{owner}(candidates=...) must hold an output to choose")
         self.phi = phi
-        self.candidates = candidates
+        self.candidates = list(candidates) if isinstance(candidates, list) else candidates
         self.rule = rule
-        self.cost = cost
         self.update = _validate.require_choice(owner, "update", update, cost_sensitive.UPDATES)
         self._costs = cost_sensitive.Costs(owner, cost_sensitive.zero_one if cost is None else cost)
+        self._counts = cost is None
         self._store = LinearStore(learn_intercept=False)
 
     @classmethod
@@ -93,6 +93,11 @@ class PAJoint(PALearner[dict[Hashable, float]], base.Estimator):
     @property
     def _mutable_attributes(self) -> set[str]:
         return {"rule"}
+
+    @property
+    def cost(self) -> cost_sensitive.Cost | None:
+        """The costs as they were given: None, a callable, or a fresh copy of the mapping."""
+        return None if self._counts else self._costs.given
 
     @property
     def weights(self) -> dict[Name, float]:
@@ -127,7 +132,7 @@ class PAJoint(PALearner[dict[Hashable, float]], base.Estimator):
             phis = {**phis, y: features(self.phi(outputs.x, y))}
             scores = {**scores, y: self._store.score(phis[y])}
         names = list(phis)
-        update = "max_loss" if self.cost is None else self.update
+        update = "max_loss" if self._counts else self.update
         picked, loss = cost_sensitive.worst(list(scores.values()), names.index(y), names, self._costs, update)
         if loss <= 0.0:
             return None

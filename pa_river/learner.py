@@ -30,6 +30,8 @@ class Learner(abc.ABC, Generic[S]):
 
     _store: stores.Store | stores.MultiStore
     _version = 0
+    #: the type of all predictions; object where labels of any type are predicted
+    _answer: type = object
 
     def _input(self, x: Any) -> Any:
         """Return x as `_scores` takes it: here checked features; `ValueError` if it cannot be."""
@@ -41,7 +43,8 @@ class Learner(abc.ABC, Generic[S]):
 
     def _inputs(self, X: Any) -> Iterable[Any]:
         """Return the rows of X as `_input` returns them; `ValueError` that names the row."""
-        return batch.rows(X, lazy=isinstance(self._store, SupportStore))
+        lines: Iterable[Any] | None = _compiled.inputs(self._store, X)
+        return batch.rows(X, lazy=isinstance(self._store, SupportStore)) if lines is None else lines
 
     @abc.abstractmethod
     def _scores(self, phi: Any) -> S:
@@ -117,7 +120,7 @@ class Learner(abc.ABC, Generic[S]):
         y
             n labels or targets.
         w
-            n weights, or None for 1 each.
+            n weights, or one for all; None for 1.
 
         Raises
         ------
@@ -134,11 +137,11 @@ class Learner(abc.ABC, Generic[S]):
         """
         predicted: list[Any] = []
         self._learn_rows(X, y, w, predicted)
-        return batch.like(X, predicted)
+        return batch.like(X, predicted, self._answer)
 
     def predict_many(self, X: Any) -> Any:
         """Return the predictions for the rows of X: a Series for a frame, with its index; else an array."""
-        return batch.like(X, self._predict_rows(X))
+        return batch.like(X, self._predict_rows(X), self._answer)
 
     def _learn_rows(self, X: Any, y: Any, w: Any, predicted: list[Any] | None) -> None:
         """Learn the rows of X, and give `predicted` what each would have been answered before."""

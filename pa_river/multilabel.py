@@ -85,7 +85,7 @@ class PAMultilabel(prototypes.Declaring, prototypes.PALabelLearner, base.MultiLa
         y
             n dicts of label -> bool, or a pandas frame of bools, one column a label.
         w
-            n weights, or None for 1 each.
+            n weights, or one for all; None for 1.
 
         """
         super().learn_many(X, y, w)

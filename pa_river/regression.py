@@ -17,6 +17,7 @@ class TubeLearner(ScoreLearner):
     """A learner that asks for a score within eps of the target."""
 
     eps: Any
+    _answer = float
 
     _normalise_y = staticmethod(labels.target)
 

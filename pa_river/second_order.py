@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from river import base
 
-from pa_river import _validate, prototypes, state
+from pa_river import _compiled, _validate, prototypes, state
 from pa_river.binary import BinaryLearner
 from pa_river.confidence import ConfidenceStore
 from pa_river.features import features
@@ -62,9 +62,9 @@ class SCW(abc.ABC):
 
     def _step(self, margin: float, deviation: float, w: float) -> Step | None:
         phi, surplus = self._phi, margin / deviation  # in deviations; from here on nothing depends on the scale
-        if surplus >= phi:
-            return None
         C, square = self.C * w, phi * phi
+        if surplus >= phi or not C:  # w may be so small that nothing of C is left
+            return None
         if self.variant == "I":
             zeta = 1.0 + square
             length = (math.hypot(0.5 * square * surplus, phi * math.sqrt(zeta)) - (1.0 + 0.5 * square) * surplus) / zeta
@@ -87,7 +87,7 @@ class SecondOrderBinary(BinaryLearner):
 
     def __init__(self, *, learn_intercept: bool):
         self.learn_intercept = _validate.require_bool(type(self).__name__, "learn_intercept", learn_intercept)
-        self._store = ConfidenceStore(learn_intercept)
+        self._store = _compiled.confidence_store(learn_intercept)
 
     @abc.abstractmethod
     def _step(self, margin: float, deviation: float, w: float) -> Step | None:
@@ -131,7 +131,7 @@ class SecondOrderMulticlass(prototypes.SingleLabelLearner):
 
     def __init__(self, *, learn_intercept: bool):
         super().__init__(learn_intercept=learn_intercept, kernel=None, budget=None)
-        self._store = ConfidenceStore(learn_intercept)
+        self._store = _compiled.confidence_store(learn_intercept)
 
     @abc.abstractmethod
     def _step(self, margin: float, deviation: float, w: float) -> Step | None:
@@ -152,7 +152,7 @@ class SecondOrderMulticlass(prototypes.SingleLabelLearner):
 
 
 @state.storable
-class AROWClassifier(AROW, SecondOrderBinary, base.MiniBatchClassifier):
+class AROWClassifier(_compiled.ConfidentMargin, AROW, SecondOrderBinary, base.MiniBatchClassifier):
     """Adaptive Regularization of Weights, binary, with a diagonal covariance.
 
     Parameters
@@ -166,7 +166,9 @@ class AROWClassifier(AROW, SecondOrderBinary, base.MiniBatchClassifier):
     -----
     With margin m = y w . x below 1 and v = x' S x: w += (1 - m) / (v + r) y S x, S -= diag((S x) (S x)' / (v + r)).
     x: feature name -> finite number, absent means 0. y: True, 1 or False, 0, -1. Raises `ValueError` naming a feature
-    that is not finite, before any weight moves. O(len(x)) time; two floats per name that ever moved.
+    that is not finite, before any weight moves. O(len(x)) time; two floats per name that ever moved. r has a scale,
+    that of x squared: features of 1e-200 move weights that score 0, as C caps those of `PA1`, and a variance stops at
+    the least normal float, which features beyond 1e150 reach: it then counts as larger than it is. Rescale such data.
     Source: Crammer, Kulesza and Dredze, Adaptive Regularization of Weight Vectors, NIPS 2009, figure 1.
 
     Examples
@@ -185,7 +187,7 @@ class AROWClassifier(AROW, SecondOrderBinary, base.MiniBatchClassifier):
 
 
 @state.storable
-class AROWMulticlass(AROW, SecondOrderMulticlass, base.MiniBatchClassifier):
+class AROWMulticlass(_compiled.ConfidentPair, AROW, SecondOrderMulticlass, base.MiniBatchClassifier):
     """Adaptive Regularization of Weights, multiclass: the most violated pair moves, each by its own variances.
 
     Parameters
@@ -218,7 +220,7 @@ class AROWMulticlass(AROW, SecondOrderMulticlass, base.MiniBatchClassifier):
 
 
 @state.storable
-class SCWClassifier(SCW, SecondOrderBinary, base.MiniBatchClassifier):
+class SCWClassifier(_compiled.ConfidentMargin, SCW, SecondOrderBinary, base.MiniBatchClassifier):
     """Soft Confidence-Weighted learning, binary, with a diagonal covariance.
 
     Parameters
@@ -236,9 +238,10 @@ class SCWClassifier(SCW, SecondOrderBinary, base.MiniBatchClassifier):
     Notes
     -----
     w += alpha y S x and S -= beta diag((S x) (S x)') by the closed forms of the source, written in units of the
-    deviation, so that features of any scale learn. x: feature name -> finite number, absent means 0. y: True, 1 or
-    False, 0, -1. Raises `ValueError` naming a feature that is not finite, before any weight moves. O(len(x)) time; two
-    floats per name that ever moved.
+    deviation, so that nothing overflows at any scale; but C has one, as in `PA1`, and a variance stops at the least
+    normal float, which features beyond 1e150 reach: rescale such data. x: feature name -> finite number, absent means
+    0. y: True, 1 or False, 0, -1. Raises `ValueError` naming a feature that is not finite, before any weight moves.
+    O(len(x)) time; two floats per name that ever moved.
     Source: Wang, Zhao and Hoi, Exact Soft Confidence-Weighted Learning, ICML 2012, propositions 1 and 2.
 
     Examples
@@ -257,7 +260,7 @@ class SCWClassifier(SCW, SecondOrderBinary, base.MiniBatchClassifier):
 
 
 @state.storable
-class SCWMulticlass(SCW, SecondOrderMulticlass, base.MiniBatchClassifier):
+class SCWMulticlass(_compiled.ConfidentPair, SCW, SecondOrderMulticlass, base.MiniBatchClassifier):
     """Soft Confidence-Weighted learning, multiclass: the most violated pair moves, each by its own variances.
 
     Parameters

@@ -163,7 +163,7 @@ class PAUniclass(AnomalyDetector):
             numpy array or scipy sparse matrix, (n, d): column j is the feature `j`, an int; or a pandas frame, whose
             columns are the names.
         w
-            n weights, or None for 1 each.
+            n weights, or one for all; None for 1.
 
         Raises
         ------
@@ -177,11 +177,12 @@ class PAUniclass(AnomalyDetector):
         """Return the score of each row before it is learned, and learn them: a loop of `step`, all or nothing."""
         scores: list[float] = []
         self._learn_rows(X, w, scores)
-        return batch.like(X, scores)
+        return batch.like(X, scores, float)
 
     def score_many(self, X: Any) -> Any:
         """Return `score_one` of the rows of X: a Series for a frame, with its index; else an array."""
-        return batch.like(X, list(batch.numbered(batch.rows(X), lambda phi: self._score(self._store.distance(phi)))))
+        rows = batch.numbered(batch.rows(X), lambda phi: self._score(self._store.distance(phi)))
+        return batch.like(X, list(rows), float)
 
     def _learn_rows(self, X: Any, w: Any, scores: list[float] | None) -> None:
         rows = batch.rows(X)

@@ -269,4 +269,4 @@ LINEAR_STORE = [*BINARY, *REGRESSION]
 #: Models on one row of weights a name: those too.
 ROW_STORE = PROTOTYPES
 #: Every model of which the compiled core runs a part.
-COMPILED = [*LINEAR_STORE, *ROW_STORE, *SCALED]
+COMPILED = [*LINEAR_STORE, *ROW_STORE, *SCALED, *SECOND]

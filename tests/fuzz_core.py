@@ -78,6 +78,8 @@ def near(ours: Any, theirs: Any) -> bool:
 
 def compare(model: Any, twin: Any) -> None:
     assert near(model.weights, twin.weights), (model.weights, twin.weights)
+    if hasattr(model, "variances"):
+        assert near(model.variances, twin.variances), (model.variances, twin.variances)
     assert model.version == twin.version
 
 
@@ -89,6 +91,10 @@ KINDS = (
     (pa_river.PAMultilabel, ({"a": True, "b": False}, {3: True}, {}, {"c": 2})), (pa_river.ScaledPA, BINARY),
     (lambda rule, **more: pa_river.ScaledPA(rule, eps=0.1, **more), REAL),
     (lambda rule, **more: pa_river.MIRAClassifier(**more), LABEL),
+    (lambda rule, **more: pa_river.AROWClassifier(0.3, **more), BINARY),
+    (lambda rule, **more: pa_river.AROWMulticlass(**more), LABEL),
+    (lambda rule, **more: pa_river.SCWClassifier(0.5, 0.8, "II", **more), BINARY),
+    (lambda rule, **more: pa_river.SCWMulticlass(**more), LABEL),
 )
 
 

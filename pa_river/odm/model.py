@@ -177,7 +177,7 @@ class ODMClassifier(base.Classifier):
         ids
             n ids, or None.
         w
-            n weights, or None for 1 each.
+            n weights, or one for all; None for 1.
 
         Raises
         ------
@@ -242,7 +242,7 @@ class ODMClassifier(base.Classifier):
 
     def predict_many(self, X: Any) -> Any:
         """Return the predictions for the rows of X: a Series for a frame, with its index; else an array."""
-        return batch.like(X, [self._solver.decision(phi) > 0.0 for phi in batch.rows(X)])
+        return batch.like(X, [self._solver.decision(phi) > 0.0 for phi in batch.rows(X)], bool)
 
     def margins(self) -> NDArray[np.float64]:
         """Return y_i f(x_i) of the examples it holds, in order of arrival. O(m^2)."""

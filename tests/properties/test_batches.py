@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from river import base
 
 import pa_river
+from pa_river import prototypes
 from tests import cases, strategies
 
 BATCH = pytest.mark.parametrize("case", cases.BATCH, ids=str)
@@ -125,6 +126,40 @@ def test_an_empty_batch_is_no_batch(case):
     model = case.build()
     model.learn_many(np.empty((0, 3)), [])
     assert model.version == 0 and len(model.predict_many(np.empty((0, 3)))) == 0
+
+
+@BATCH
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_rows_are_answered_in_the_type_of_some(case, kind):
+    kinds = {"array": np.empty((0, 3)), "CSR": scipy.sparse.csr_matrix((0, 3)), "CSC": scipy.sparse.csc_array((0, 3)),
+             "frame": pd.DataFrame(np.empty((0, 3)))}
+    model = case.build()
+    good, other = case.two_y
+    model.learn_many(np.eye(3), [good, other, good])
+    none, some = model.predict_many(kinds[kind]), model.predict_many(KINDS[kind](np.eye(3)))
+    assert len(none) == 0 and type(none) is type(some)
+    if not isinstance(getattr(model, "model", model), prototypes.LabelLearner):
+        assert none.dtype == some.dtype
+    elif not isinstance(none, pd.DataFrame):
+        assert none.dtype == object
+
+
+@BATCH
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("w", [2.0, 3, np.float32(0.5), np.array(2.0), 0])
+def test_one_weight_stands_for_all_rows(case, kind, w):
+    good, other = case.two_y
+    X, y = KINDS[kind](np.vstack([np.eye(3), np.ones((1, 3))])), [good, other, good, other]
+    one, many = case.build(), case.build()
+    one.learn_many(X, y, w)
+    many.learn_many(X, y, [float(w)] * 4)
+    assert pa_river.dumps(one) == pa_river.dumps(many)
+    for bad in (-1.0, np.nan, True, 1j, np.array(np.inf)):
+        with pytest.raises(ValueError, match="weight"):
+            one.learn_many(X, y, bad)
+    with pytest.raises(ValueError, match="a row was expected"):
+        one.learn_many(X, good if not hasattr(good, "__iter__") else 3.0, w)
+    assert pa_river.dumps(one) == pa_river.dumps(many)
 
 
 def test_a_table_of_another_shape_is_refused():

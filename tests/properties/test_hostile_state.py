@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import pa_river
 from tests import cases
 
-EVERY = pytest.mark.parametrize("case", cases.LINEAR_STORE, ids=str)
+EVERY = pytest.mark.parametrize("case", [*cases.LINEAR_STORE, *cases.SECOND], ids=str)
 HEADER = 12
 
 

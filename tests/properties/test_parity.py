@@ -71,6 +71,8 @@ def agree(compiled, reference):
     assert compiled.version == reference.version
     assert close(compiled.weights, reference.weights)
     assert close(compiled.intercept, reference.intercept)
+    if hasattr(reference, "variances"):
+        assert close(compiled.variances, reference.variances)
 
 
 @EVERY

@@ -38,6 +38,7 @@ def test_figures_of_other_benchmarks_stay_in_the_file_and_the_page_shows_all(tmp
                                  Row("alone", figures={"bytes": 3.0}, skipped={"peer": "not installed"})],
     }
     monkeypatch.setattr(command, "found", lambda: made)
+    monkeypatch.setattr(command, "measured", lambda name, turns: made[name](turns))
     kept, shown = tmp_path / "speed" / "figures.json", tmp_path / "speed.md"
     for name in made:
         assert command.main([name, "--turns", "1", "--json", str(kept), "--page", str(shown)]) == 0
@@ -94,3 +95,8 @@ def test_every_line_of_the_short_table_finds_the_rows_that_are_kept():
     kept = json.loads((Path(__file__).parents[2] / "docs" / "speed" / "figures.json").read_text())
     lines = [line for line in summary.LINES if line.benchmark in kept]
     assert summary.table(kept).count("\n| ") == len(lines) + 2 > 10
+
+
+def test_each_benchmark_is_measured_in_a_process_of_its_own():
+    rows = command.measured("memory", 1)
+    assert [row.what for row in rows][:1] == ["bytes a weight, 100 names"] and rows[0].figures["dict"] > 0.0

@@ -200,3 +200,17 @@ def test_a_callable_comes_back_through_loads():
 def test_an_unknown_update_is_refused():
     with pytest.raises(ValueError, match="max_loss"):
         PACostSensitive(COST, update="max-loss")
+
+
+def test_a_cost_that_its_owner_changes_later_is_not_the_models():
+    cost = {"a": {"b": 4.0}, "b": {"a": 1.0}}
+    model = PACostSensitive(cost)
+    model.learn_one({"x": 1.0}, "a")
+    cost["a"]["b"] = -1.0
+    cost["c"] = {}
+    model.cost["b"]["a"] = float("nan")
+    assert model.cost == {"a": {"b": 4.0}, "b": {"a": 1.0}}
+    twin = pa_river.loads(pa_river.dumps(model))
+    assert twin.cost == model.cost and twin.cost_one("a", "b") == 4.0
+    assert model.clone().cost == model.clone(include_attributes=True).cost == model.cost
+    assert PACostSensitive(zero_one).cost is zero_one

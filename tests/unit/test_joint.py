@@ -147,3 +147,14 @@ def test_what_cannot_be_is_refused_when_built(arguments, named):
         PAJoint(per_label, ("a",), update="best")
     with pytest.raises(ValueError, match="cost"):
         PAJoint(per_label, ("a", "b"), cost={"a": {"b": -1.0}, "b": {"a": 1.0}})
+
+
+def test_what_its_owner_changes_later_is_not_the_models():
+    cost, candidates = {"a": {"b": 4.0}, "b": {"a": 1.0}}, ["a", "b"]
+    model = pa_river.PAJoint(per_label, candidates, cost=cost)
+    cost["a"]["b"] = -1.0
+    candidates.append(None)
+    model.learn_one({"x": 1.0}, "a")
+    twin = pa_river.loads(pa_river.dumps(model), phi=per_label)
+    assert twin.cost == model.clone().cost == {"a": {"b": 4.0}, "b": {"a": 1.0}}
+    assert twin.decision_one({"x": 1.0}) == model.decision_one({"x": 1.0})
