@@ -273,7 +273,7 @@ class ScoreLearner(PALearner[float]):
         return self._scores(features(x))
 
     def _read(self, x: Any) -> tuple[Any, float | None]:
-        """Let a flat store of the reference look first: what it scores at a glance need not be checked by `features`."""
+        """Let a flat store of the reference look first: what it scores at a glance needs no check by `features`."""
         store = self._store
         if type(store) is stores.LinearStore:
             score = store.glance(x)
