@@ -12,8 +12,9 @@ from pa_river.terms import Features, Name
 # Inside this range a sum of squares has neither overflowed nor lost a part to underflow; outside, it is scaled.
 _LEAST_SQUARE, _LARGEST_SQUARE = 1e-280, 1e280
 _LEAST_NORM, _LARGEST_NORM = 1e-140, 1e140
-# Below half the distance of the two largest floats, 1e292: added to any float, it leads to none that is infinite.
-_SAFE_STEP = 1e290
+# Far below half the distance of the two largest floats, 1e292: added to any float, it leads to none that is infinite.
+# And small enough to be divided by the least norm.
+_SAFE_STEP = 1e150
 
 # In `glance` a weight that meets a np.float32 may overflow, which only tells that the record is not plain.
 warnings.filterwarnings("ignore", "(overflow|invalid value) encountered in", RuntimeWarning, r"pa_river\._loops")
