@@ -30,9 +30,9 @@ def glance(weights: dict[Name, float], x: dict[Any, Any], intercept: float) -> f
     try:
         for name, value in x.items():
             total += weights[name] * value
+        score = total + intercept
     except Exception:  # a name not known, or whatever a value that is no number raises
         return None
-    score = total + intercept
     return score if type(score) is float and score - score == 0.0 else None
 
 

@@ -36,6 +36,7 @@ def store_of(weights, intercept=0.0):
 
 
 @given(weights=weights, intercept=strategies.wild, x=st.dictionaries(strategies.odd_names, values, max_size=4))
+@example(weights={"a": 1.0, "b": 1.0}, intercept=1.0, x={"a": math.nan, "b": pd.Timedelta("1d")})  # the sum is NaT
 def test_a_glance_answers_only_for_what_the_long_road_takes_and_as_it_does(weights, intercept, x):
     store = store_of(weights, intercept)
     found = store.glance(x)
