@@ -12,9 +12,6 @@ from pa_river.terms import Features, Name
 # Inside this range a sum of squares has neither overflowed nor lost a part to underflow; outside, it is scaled.
 _LEAST_SQUARE, _LARGEST_SQUARE = 1e-280, 1e280
 _LEAST_NORM, _LARGEST_NORM = 1e-140, 1e140
-# Far below half the distance of the two largest floats, 1e292: added to any float, it leads to none that is infinite.
-# And small enough to be divided by the least norm.
-_SAFE_STEP = 1e150
 
 # In `glance` a weight that meets a np.float32 may overflow, which only tells that the record is not plain.
 warnings.filterwarnings("ignore", "(overflow|invalid value) encountered in", RuntimeWarning, r"pa_river\._loops")
@@ -66,35 +63,17 @@ def norm(phi: Features, extra: float = 0.0) -> float:
     return largest * math.sqrt(sum([(value / largest) ** 2 for value in values]) + extra / largest / largest)
 
 
-def move(weights: dict[Name, float], phi: Features, length: float, norm: float) -> None:
-    """Make the weights what `moved` says; `ValueError`, and nothing moves, if one would not be finite.
-
-    `norm` is at least the largest |value|, so no weight moves by more than |length|: in place where that is safe.
-    """
-    if -_SAFE_STEP <= length <= _SAFE_STEP and _LEAST_NORM <= norm <= _LARGEST_NORM:
-        _shift(weights, phi, length / norm, weights)
-    else:
-        weights.update(moved(weights, phi, length, norm))
-
-
-def _shift(weights: dict[Name, float], phi: Features, tau: float, into: dict[Name, float]) -> None:
-    get = weights.get
-    for name, value in phi.items():
-        if value:
-            into[name] = get(name, 0.0) + tau * value
-
-
 def moved(weights: dict[Name, float], phi: Features, length: float, norm: float) -> dict[Name, float]:
     """Return weight + length * value / norm for every feature that is not 0; `ValueError` if one would not be finite.
 
     `length / norm` is formed first where both are ordinary numbers; at extreme norms it would leave the floats, and
     the division comes first.
     """
-    new: dict[Name, float] = {}
+    get = weights.get
     if _LEAST_NORM <= norm <= _LARGEST_NORM:
-        _shift(weights, phi, length / norm, new)
+        tau = length / norm
+        new = {name: get(name, 0.0) + tau * value for name, value in phi.items() if value}
     else:
-        get = weights.get
         new = {name: get(name, 0.0) + length * (value / norm) for name, value in phi.items() if value}
     total = sum(new.values())
     if total - total != 0.0:

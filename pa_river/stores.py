@@ -100,10 +100,10 @@ class LinearStore:
             if intercept - intercept != 0.0:
                 _loops.moved(weights, phi, sign * length, norm)  # a feature is blamed first
                 raise ValueError("the intercept would not be finite; nothing was learned")
-            _loops.move(weights, phi, sign * length, norm)
+            weights.update(_loops.moved(weights, phi, sign * length, norm))
             self.intercept = intercept
         else:
-            _loops.move(weights, phi, sign * length, norm)
+            weights.update(_loops.moved(weights, phi, sign * length, norm))
         fresh = len(weights) - known
         if fresh and self._texts:
             self._texts = _texts(itertools.islice(reversed(weights), fresh))

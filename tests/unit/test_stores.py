@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pa_river import PAClassifier, _loops
+from pa_river import PAClassifier
 from pa_river.features import features
 from pa_river.stores import LinearStore
 from pa_river.terms import Term
@@ -92,28 +92,6 @@ def test_a_weight_that_overflows_on_a_float32_warns_of_nothing(how):
 
 
 largest = sys.float_info.max
-lengths = st.one_of(strategies.wild, st.sampled_from([1e150, -1e150, 1.1e150, 9e291, 1e292, -largest, largest]))
-
-
-@given(weights=st.dictionaries(strategies.names, st.one_of(strategies.wild, st.sampled_from([largest, -largest]))),
-       phi=strategies.records(strategies.wild), length=lengths)
-@example(weights={"b": 1.0}, phi={"b": 6e-128}, length=1e200)  # length / norm is infinite
-@example(weights={"b": largest, "c": -largest}, phi={"b": 1e-140, "c": -1e-150}, length=1e150)
-def test_weights_that_move_in_place_are_those_that_move_aside_and_all_or_none_do(weights, phi, length):
-    norm = _loops.norm(phi)
-    if norm == 0.0:
-        return
-    moved, before = dict(weights), dict(weights)
-    try:
-        expected = {**weights, **_loops.moved(weights, phi, length, norm)}
-    except ValueError as error:
-        with pytest.raises(ValueError, match="weight of feature"):
-            _loops.move(moved, phi, length, norm)
-        assert moved == before and "nothing was learned" in str(error)
-    else:
-        _loops.move(moved, phi, length, norm)
-        assert moved == expected and list(moved) == list(expected)
-        assert all(map(math.isfinite, moved.values()))
 
 
 def test_an_intercept_that_would_not_be_finite_moves_nothing_and_a_feature_is_blamed_first():
