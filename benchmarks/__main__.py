@@ -8,38 +8,13 @@ measure.one_thread()  # before numpy and scikit-learn start their threads
 
 import argparse  # noqa: E402
 import dataclasses  # noqa: E402
-import importlib.util  # noqa: E402
 import json  # noqa: E402
-import multiprocessing  # noqa: E402
 import sys  # noqa: E402
-import warnings  # noqa: E402
-from collections.abc import Callable, Sequence  # noqa: E402
+from collections.abc import Sequence  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 from benchmarks import costs, page, summary  # noqa: E402
-
-#: A benchmark joins by its module's `BENCHMARKS`: name -> function(turns) -> rows. The operator's needs Beam.
-MODULES = (
-    "online", "streams", "batches", "labels", "states", "costs", "kernels", "sequences", "odm", "waiting",
-)
-
-
-def found() -> dict[str, Callable[[int], list[measure.Row]]]:
-    """Return every benchmark by name."""
-    names = [*MODULES, "stream_operator"] if importlib.util.find_spec("apache_beam") else MODULES
-    modules = [importlib.import_module(f"benchmarks.{name}") for name in names]
-    return {name: function for module in modules for name, function in module.BENCHMARKS.items()}
-
-
-def measured(name: str, turns: int) -> list[measure.Row]:
-    """Return the rows of a benchmark, taken in a process of its own: the heap that others leave slows small steps."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_rows, (name, turns))
-
-
-def _rows(name: str, turns: int) -> list[measure.Row]:
-    warnings.simplefilter("ignore")  # scikit-learn announces what it will rename
-    return found()[name](turns)
+from benchmarks.catalogue import found, measured  # noqa: E402
 
 
 def main(argv: Sequence[str] | None = None) -> int:
