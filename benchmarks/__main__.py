@@ -23,7 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(known)}; all if none is given")
     parser.add_argument("--turns", type=int, default=7, help="turns that the contestants take (7)")
-    parser.add_argument("--plot", type=Path, help="draw the curves of `linear_cost` to this file (needs matplotlib)")
+    parser.add_argument("--plot", type=Path, help="draw the curves of `linear_cost` to this file; the page shows "
+                                                  f"{page.CURVES} beside its figures (needs matplotlib)")
     parser.add_argument("--json", type=Path, help="keep the figures in this file; those of other benchmarks stay in it")
     parser.add_argument("--page", type=Path, help="write what --json keeps as a page with a plot (needs matplotlib)")
     parser.add_argument("--readme", type=Path, help="put the short table of what --json keeps between its marks")

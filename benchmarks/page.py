@@ -19,7 +19,11 @@ GOALS: dict[str, tuple[str, float]] = {
     "learn_many, CSR": ("", 7), "multiclass, ": ("", 10), "decode + learn + encode": ("", 35),
     "bytes a weight": ("dict", 3.5), "PASequence, averaged, an epoch, 9 tags": ("", 6),
     "PASequence, averaged, an epoch": ("", 8), "kernel epoch": ("numpy", 6),
+    "operator, 100 features": ("counter", 0.67),
 }
+
+#: What `--plot` draws for the page, beside its other plot.
+CURVES = "linear-cost.svg"
 
 
 def write(kept: dict[str, Any], page: Path) -> None:
@@ -38,6 +42,8 @@ def write(kept: dict[str, Any], page: Path) -> None:
             lines += _lines(row)
         lines.append("")
     lines += [f"![ratios]({page.stem}/ratios.svg)", ""]
+    if (page.with_suffix("") / CURVES).exists():
+        lines += [f"![a step over width, names and labels]({page.stem}/{CURVES})", ""]
     page.write_text("\n".join(lines), encoding="utf-8")
     plot(kept, page.with_suffix("") / "ratios.svg")
 
