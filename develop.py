@@ -146,7 +146,7 @@ SMOKE = """
 import pa_river
 assert pa_river.NATIVE is {native}, pa_river.NATIVE
 for model, y in ((pa_river.PAClassifier(), True), (pa_river.PAMulticlass(), "b"), (pa_river.ScaledPA(), False),
-                 (pa_river.PARegressor(), 2.0)):
+                 (pa_river.PARegressor(), 2.0), (pa_river.AROWClassifier(), True), (pa_river.SCWMulticlass(), "b")):
     model.learn_one({{"a": 1.0, 5: 2.0}}, y)
     model.learn_many([[1.0, 2.0], [3.0, 4.0]], [y, y])
     twin = pa_river.loads(pa_river.dumps(model))
