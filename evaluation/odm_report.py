@@ -223,6 +223,9 @@ def _sizes(sizes: Sequence[Mapping[str, float]]) -> Any:
     for color, method in zip(("C2", "C0", "C1", "C3"), _METHODS):
         axis.loglog([point["m"] for point in sizes], [point[method] for point in sizes], "o-", color=color, ms=3,
                     label=_METHODS[method])
+    held = [int(point["m"]) for point in sizes]
+    axis.set_xticks(held, [f"{m:,}" for m in held])
+    axis.set_xticks([], minor=True)
     axis.set_xlabel("instances held, m")
     axis.set_ylabel("CPU ms a change")
     axis.legend(fontsize=8)
