@@ -23,7 +23,7 @@ from tests import strategies
 values = st.one_of(
     strategies.wild, st.booleans(), st.integers(-9, 9), st.none(), st.text(max_size=2), strategies.bad_values,
     strategies.wild.map(np.float64), strategies.tame.map(np.float32),
-    st.sampled_from([np.bool_(True), fractions.Fraction(1, 3), np.array([1.0]), pd.NA, pd.Timedelta("1d")]),
+    st.sampled_from([np.bool_(True), fractions.Fraction(1, 3), np.array([1.0]), pd.NA, pd.Timedelta(days=1)]),
 )
 weights = st.dictionaries(strategies.names, strategies.wild)
 
@@ -36,7 +36,7 @@ def store_of(weights, intercept=0.0):
 
 
 @given(weights=weights, intercept=strategies.wild, x=st.dictionaries(strategies.odd_names, values, max_size=4))
-@example(weights={"a": 1.0, "b": 1.0}, intercept=1.0, x={"a": math.nan, "b": pd.Timedelta("1d")})  # the sum is NaT
+@example(weights={"a": 1.0, "b": 1.0}, intercept=1.0, x={"a": math.nan, "b": pd.Timedelta(days=1)})  # the sum is NaT
 def test_a_glance_answers_only_for_what_the_long_road_takes_and_as_it_does(weights, intercept, x):
     store = store_of(weights, intercept)
     found = store.glance(x)
