@@ -6,7 +6,6 @@ from pa_river._rowarena cimport RowArena
 
 
 cdef class ConfidenceArena(RowArena):
-    cdef double *score_sure(self, Py_ssize_t count) except NULL
     cdef double deviation_seen(self, Py_ssize_t slot) noexcept
     cdef int tilt_seen(self, Py_ssize_t terms, const double *signs, const int32_t *slots, double length, double deviation,
                        double left) except -1

@@ -63,7 +63,7 @@ cdef class ConfidenceArena(RowArena):
     O(len(phi) * slots) time to score, O(len(phi)) a term to move; 32 bytes a name, and its own, beside the numbers.
     """
 
-    cdef double *score_sure(self, Py_ssize_t count) except NULL:
+    cdef double *score_seen(self, Py_ssize_t count) except NULL:
         """The scores of the record in hand for the first `count` slots, with room for one more; ValueError if not finite."""
         cdef double *totals = room_for(count + 1)
         cdef double *cells
@@ -154,14 +154,6 @@ cdef class ConfidenceArena(RowArena):
         return 0
 
     # The interface of `confidence.ConfidenceStore`, as the learners' Python methods and the tests use it.
-
-    def scores(self, phi, Py_ssize_t slots):
-        """Return w_slot . phi for the first `slots` slots, intercepts included; `ValueError` if one is not finite."""
-        cdef double *found
-        cdef Py_ssize_t slot
-        self.measure(phi)
-        found = self.score_sure(slots)
-        return [found[slot] for slot in range(slots)]
 
     def deviation(self, phi, slots):
         """Return sqrt(sum over the slots of phi' S phi)."""

@@ -13,16 +13,13 @@ from libc.stdint cimport int32_t
 from pa_river._confidence cimport ConfidenceArena
 from pa_river._linewise cimport learn_lines, predict_lines
 from pa_river._native cimport Core, weight_of
-from pa_river._rowarena cimport best_of
+from pa_river._pair cimport SIGNS, answer_label, label_of
 
 from pa_river import labels
 
 cdef extern from "Python.h":
     PyObject *PyDict_GetItemWithError(object, object) except? NULL
     object PyObject_GenericGetDict(object, void *)
-
-cdef double[2] SIGNS
-SIGNS[0], SIGNS[1] = 1.0, -1.0
 
 # How far along the unit direction (in the metric of S), and the share of the variance along it that is left.
 ctypedef struct Step:
@@ -115,7 +112,7 @@ cdef class ConfidentMargin(Confident):
         cdef int32_t slot = 0
         store.measure(x)
         if ask or weight > 0.0:
-            score = store.score_sure(1)[0]
+            score = store.score_seen(1)[0]
         if weight > 0.0:
             self.tilt(sign * score, weight, 1, &sign, &slot)
             self._version += 1
@@ -126,45 +123,26 @@ cdef class ConfidentMargin(Confident):
         if self.arena is None:
             return super().decision_one(x)
         self.arena.measure(x)
-        return self.arena.score_sure(1)[0]
+        return self.arena.score_seen(1)[0]
 
     def predict_one(self, x, **kwargs):
         """Return the prediction for x. Never changes the model; `ValueError` as in `learn_one`."""
         if self.arena is None:
             return super().predict_one(x)
         self.arena.measure(x)
-        return self.arena.score_sure(1)[0] > 0.0
+        return self.arena.score_seen(1)[0] > 0.0
+
+
+cdef int push_apart(Core core, object x, const double *scores, Py_ssize_t count, const int32_t *slots,
+                    double weight) except -1:
+    return (<Confident>core).tilt(scores[slots[0]] - scores[slots[1]], weight, 2, SIGNS, slots)
 
 
 cdef class ConfidentPair(Confident):
     """The hot half of `second_order.SecondOrderMulticlass`."""
 
     cdef object answer(self, object x, object y, object w, bint ask):
-        cdef ConfidenceArena store = self.arena
-        cdef double weight = weight_of(w)
-        cdef double *scores
-        cdef int32_t[2] slots
-        cdef list known = self._known
-        cdef dict places = self._slots
-        cdef Py_ssize_t count = max(2, len(known)), own, winner = -1
-        if type(y) is not str and type(y) is not int:
-            y = labels.label(y)
-        own = places.get(y, len(known))
-        store.measure(x)
-        if ask or weight > 0.0:
-            scores = store.score_sure(count)
-            if ask and known:
-                winner = best_of(scores, len(known), -1)
-            if weight > 0.0:
-                if own >= count:
-                    scores[own], count = 0.0, own + 1  # a new label's
-                slots[0], slots[1] = <int32_t>own, <int32_t>best_of(scores, count, own)
-                self.tilt(scores[own] - scores[slots[1]], weight, 2, SIGNS, slots)
-                self._version += 1
-                if own == len(known):
-                    places[y] = own
-                    known.append(y)
-        return known[winner] if winner >= 0 else None
+        return answer_label(self, self.arena, x, y, w, ask, push_apart)
 
     def decision_one(self, x):
         """Return label -> raw score w_label . x + intercept, in order of arrival. Never changes the model."""
@@ -175,15 +153,9 @@ cdef class ConfidentPair(Confident):
             return super().decision_one(x)
         known = self._known
         self.arena.measure(x)
-        scores = self.arena.score_sure(max(2, len(known)))
+        scores = self.arena.score_seen(max(2, len(known)))
         return {known[slot]: scores[slot] for slot in range(len(known))}
 
     def predict_one(self, x, **kwargs):
         """Return the prediction for x. Never changes the model; `ValueError` as in `learn_one`."""
-        cdef list known
-        if self.arena is None:
-            return super().predict_one(x)
-        known = self._known
-        self.arena.measure(x)
-        scores = self.arena.score_sure(max(2, len(known)))
-        return known[best_of(scores, len(known), -1)] if known else None
+        return super().predict_one(x) if self.arena is None else label_of(self, self.arena, x)

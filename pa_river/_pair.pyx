@@ -10,7 +10,7 @@ from libc.math cimport sqrt
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from pa_river._linewise cimport learn_lines, predict_lines
-from pa_river._native cimport Ruled, length_by, weight_of
+from pa_river._native cimport Core, Ruled, length_by, weight_of
 from pa_river._rowarena cimport RowArena, best_of
 
 import sys
@@ -19,8 +19,61 @@ from pa_river import _pairs, labels
 from pa_river.batch import like
 
 cdef double ROOT = sqrt(2.0)
-cdef double[2] SIGNS
 SIGNS[0], SIGNS[1] = 1.0, -1.0
+
+
+cdef object answer_label(Core core, RowArena store, object x, object y, object w, bint ask, Push push):
+    """Learn one example by `push`; return to whom asks which label was predicted before it."""
+    cdef double weight = weight_of(w)
+    cdef double *scores
+    cdef int32_t[2] slots
+    cdef list known = core._known
+    cdef dict places = core._slots
+    cdef Py_ssize_t count = max(2, len(known)), own, winner = -1
+    if type(y) is not str and type(y) is not int:
+        y = labels.label(y)
+    own = places.get(y, len(known))
+    store.measure(x)
+    if ask or weight > 0.0:
+        scores = store.score_seen(count)
+        if ask and known:
+            winner = best_of(scores, len(known), -1)
+        if weight > 0.0:
+            if own >= count:
+                scores[own], count = 0.0, own + 1  # a new label's
+            slots[0], slots[1] = <int32_t>own, <int32_t>best_of(scores, count, own)
+            push(core, x, scores, count, slots, weight)
+            core._version += 1
+            if own == len(known):
+                places[y] = own
+                known.append(y)
+    return known[winner] if winner >= 0 else None
+
+
+cdef object label_of(Core core, RowArena store, object x):
+    """The label of the highest score; None where none is known yet."""
+    cdef list known = core._known
+    cdef double *scores
+    store.measure(x)
+    scores = store.score_seen(max(2, len(known)))
+    return known[best_of(scores, len(known), -1)] if known else None
+
+
+cdef int push_by_rule(Core core, object x, const double *scores, Py_ssize_t count, const int32_t *slots,
+                      double weight) except -1:
+    cdef RowArena store = (<Pair>core).arena
+    cdef double loss = 1.0 - (scores[slots[0]] - scores[slots[1]]), norm, length
+    cdef uint64_t stamp
+    if loss > 0.0:
+        stamp = store.stamp()
+        norm = ROOT * store.length_of_seen()
+        length = length_by((<Pair>core).chosen, loss, norm, weight)
+        if length > 0.0:
+            if store.stamp() != stamp:  # a rule of the user's own asked a model something
+                store.measure(x)
+            store.labels = max(store.labels, <uint64_t>count)
+            store.move_seen(2, SIGNS, slots, length, norm)
+    return 0
 
 
 cdef class Pair(Ruled):
@@ -33,52 +86,11 @@ cdef class Pair(Ruled):
         self.is_native = self.arena is not None
 
     cdef object answer(self, object x, object y, object w, bint ask):
-        cdef RowArena store = self.arena
-        cdef double weight = weight_of(w), loss, norm, length
-        cdef double *scores
-        cdef uint64_t stamp
-        cdef int32_t[2] slots
-        cdef list known = self._known
-        cdef dict places = self._slots
-        cdef Py_ssize_t count = max(2, len(known)), own, rival, winner = -1
-        if type(y) is not str and type(y) is not int:
-            y = labels.label(y)
-        own = places.get(y, len(known))
-        store.measure(x)
-        if ask or weight > 0.0:
-            scores = store.score_seen(count)
-            if ask and known:
-                winner = best_of(scores, len(known), -1)
-            if weight > 0.0:
-                if own >= count:
-                    scores[own], count = 0.0, own + 1  # a new label's
-                rival = best_of(scores, count, own)
-                loss = 1.0 - (scores[own] - scores[rival])
-                if loss > 0.0:
-                    stamp = store.stamp()
-                    norm = ROOT * store.length_of_seen()
-                    length = length_by(self.chosen, loss, norm, weight)
-                    if length > 0.0:
-                        if store.stamp() != stamp:  # a rule of the user's own asked a model something
-                            store.measure(x)
-                        slots[0], slots[1] = <int32_t>own, <int32_t>rival
-                        store.labels = max(store.labels, <uint64_t>count)
-                        store.move_seen(2, SIGNS, slots, length, norm)
-                self._version += 1
-                if own == len(known):
-                    places[y] = own
-                    known.append(y)
-        return known[winner] if winner >= 0 else None
+        return answer_label(self, self.arena, x, y, w, ask, push_by_rule)
 
     def predict_one(self, x, **kwargs):
         """Return the prediction for x. Never changes the model; `ValueError` as in `learn_one`."""
-        cdef list known
-        if self.arena is None:
-            return super().predict_one(x)
-        known = self._known
-        self.arena.measure(x)
-        scores = self.arena.score_seen(max(2, len(known)))
-        return known[best_of(scores, len(known), -1)] if known else None
+        return super().predict_one(x) if self.arena is None else label_of(self, self.arena, x)
 
     def learn_many(self, X, y, w=None):
         """Learn the rows of X in order, all or nothing; see `learner.PALearner.learn_many`."""
